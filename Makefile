@@ -1,0 +1,40 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help install run test check bench lock openapi
+
+help:  ## Show this help
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+install: $(STAMP)  ## Make the virtual environment with the locked dependencies
+
+run: $(STAMP)  ## Start everything in one process, on the embedded PostgreSQL and Redis
+	@exec $(BIN)/agentsched up
+
+test: $(STAMP)  ## Run the whole test suite
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: $(STAMP)  ## Format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## Fires per second of the full tick, beside the same writes as one bare statement
+	$(BIN)/python -m tests.benchmarks.fires
+
+openapi: $(STAMP)  ## Export the specification to openapi/agentsched.json
+	$(BIN)/agentsched openapi > openapi/agentsched.json
+
+lock: $(STAMP)  ## Write requirements.lock anew (needs uv)
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-header \
+	  --python-version 3.11 --all-extras --quiet pyproject.toml --output-file requirements.lock
