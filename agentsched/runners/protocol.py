@@ -1,7 +1,8 @@
 """What the executor and a runner say to each other (DESIGN §9, §13).
 
-A runner makes one attempt at one turn: it is given an `Assignment` and answers with an `Outcome`, or raises a
-`RunnerError`. It knows nothing of leases, fences, retries or the database; the executor does all of that around it.
+A runner makes one attempt at one turn: it is given an `Assignment` and answers with an `Outcome`, or raises
+a `RunnerError`. It knows nothing of leases, fences, retries or the database; the executor does all of that
+around it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A tool that an assistant entry asks for; the `tool` entry with this `id` as `tool_call_id` answers it."""
+    """A tool that an assistant entry asks for; a `tool` entry answers it by `tool_call_id`."""
 
     id: str
     name: str
@@ -40,7 +41,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a transcript, in no provider's dialect: `{role, content, tool_calls?, tool_call_id?}` (DESIGN §13)."""
+    """One entry of a transcript, in no provider's dialect (DESIGN §13)."""
 
     role: Role
     content: str
@@ -89,7 +90,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Agent:
-    """Who does the work (DESIGN §2). `model` is in the words of the harness; `settings` are the harness's own."""
+    """Who does the work (DESIGN §2). `model` and `settings` are in the words of the harness."""
 
     harness: str
     model: str | None = None
@@ -102,10 +103,10 @@ class Agent:
 class Assignment:
     """One attempt at one task.
 
-    `prompt` is what is asked in this turn and is not part of `history`. `preamble` is the service's own word about the
-    run (that it is scheduled, by what). `payload` is data from outside: labelled and fenced, never instructions
-    (DESIGN §10). `run_id` is None for a person's turn. `idempotency_key` is for the tools of a run. `deadline_at` is
-    aware UTC by the database's clock; the executor enforces it, a runner need not.
+    `prompt` is what is asked in this turn and is not part of `history`. `preamble` is the service's own word
+    about the run (that it is scheduled, by what). `payload` is data from outside: labelled and fenced, never
+    instructions (DESIGN §10). `run_id` is None for a person's turn. `idempotency_key` is for the tools of a
+    run. `deadline_at` is aware UTC by the database's clock; the executor enforces it, a runner need not.
     """
 
     task_id: int
@@ -125,8 +126,8 @@ class Assignment:
 class Outcome:
     """A finished turn.
 
-    `entries` are what the turn adds after the prompt's entry, which the executor stores itself. `result` is the final
-    answer as text. `usage` counts `input_tokens`, `output_tokens`, `requests` and `tool_calls`.
+    `entries` are what the turn adds after the prompt's entry, which the executor stores itself. `result` is
+    the final answer as text. `usage` counts `input_tokens`, `output_tokens`, `requests` and `tool_calls`.
     """
 
     entries: tuple[Entry, ...]
@@ -137,7 +138,8 @@ class Outcome:
 class RunnerError(Exception):
     """A turn that failed, with a stable `code` and a message for people.
 
-    `retryable` says whether the same attempt might succeed later; whether there is a later is the schedule's decision.
+    `retryable` says whether the same attempt might succeed later; whether there is a later is decided by the
+    schedule's `retry` (DESIGN §9).
     """
 
     def __init__(self, code: str, message: str, *, retryable: bool) -> None:
@@ -149,7 +151,7 @@ class RunnerError(Exception):
 
 class Runner(Protocol):
     async def run(self, assignment: Assignment) -> Outcome:
-        """Do the turn. Raises RunnerError; a cancellation arrives as asyncio.CancelledError and is let through."""
+        """Do the turn. Raises RunnerError; lets the asyncio.CancelledError of a cancellation through."""
         ...
 
 
