@@ -1,0 +1,57 @@
+"""The connection to PostgreSQL: one engine a process, one transaction a ``begin``."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
+
+CONNECT_SECONDS = 10
+
+
+class Database:
+    """A pool of connections to one database.
+
+    ``url`` is any ``postgresql://`` URL; the driver is asyncpg whatever it names. ``pool_size`` 0 keeps no connections.
+    """
+
+    def __init__(self, url: str, *, pool_size: int = 10) -> None:
+        self.url = make_url(url).set(drivername="postgresql+asyncpg")
+        arguments = {"timeout": CONNECT_SECONDS, "server_settings": {"timezone": "UTC", "application_name": "agentsched"}}
+        if pool_size == 0:
+            self.engine: AsyncEngine = create_async_engine(self.url, poolclass=NullPool, connect_args=arguments)
+        else:
+            self.engine = create_async_engine(
+                self.url, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True, connect_args=arguments
+            )
+
+    @asynccontextmanager
+    async def begin(self, *, lock_timeout_ms: int | None = None) -> AsyncIterator[AsyncConnection]:
+        """A transaction: committed at the end, rolled back on any exception.
+
+        ``lock_timeout_ms`` bounds each wait for a lock (SQLSTATE 55P03 afterwards).
+        """
+        async with self.engine.begin() as conn:
+            if lock_timeout_ms is not None:
+                await conn.execute(
+                    text("SELECT set_config('lock_timeout', :ms, true)"), {"ms": f"{lock_timeout_ms}ms"}
+                )
+            yield conn
+
+    @asynccontextmanager
+    async def autocommit(self) -> AsyncIterator[AsyncConnection]:
+        """A connection on which every statement is its own transaction."""
+        async with self.engine.connect() as conn:
+            yield await conn.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """The SQLSTATE of a database error, None for any other error."""
+    original = getattr(error, "orig", error)
+    state = getattr(original, "sqlstate", None) or getattr(original.__cause__, "sqlstate", None)
+    return state if isinstance(state, str) else None
