@@ -30,6 +30,8 @@ def json_pool(server: FakeServer | None = None) -> ArqRedis:
     return embedded_redis_pool(server=server, job_serializer=dumps, job_deserializer=json.loads)
 
 
+# arq's Worker.close() calls what redis-py has deprecated.
+@pytest.mark.filterwarnings("ignore:Call to deprecated close:DeprecationWarning")
 async def test_a_worker_runs_its_cron_every_second_beside_its_jobs(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="arq")
     seen: list[int] = []
