@@ -1,0 +1,229 @@
+"""When a schedule fires: its timing, and the one function that computes occurrences (DESIGN §3).
+
+All instants are aware datetimes in UTC, going in and coming out; occurrences are whole minutes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import assert_never
+
+from agentsched.core.cron import parse
+from agentsched.core.cron_spread import clock, spread_out
+from agentsched.core.durations import format_minutes, in_words, parse_duration
+from agentsched.core.localtime import MINUTE, from_minutes, next_instant, to_minutes
+from agentsched.core.problems import Problem, Refused
+from agentsched.core.wall_clock import parse_at, round_up_to_minute
+from agentsched.core.zones import zone
+
+
+class Kind(StrEnum):
+    """What makes a schedule fire."""
+
+    CRON = "cron"
+    INTERVAL = "interval"
+    ONCE = "once"
+    WEBHOOK = "webhook"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When a schedule fires. Of the fields between kind and zone exactly those of its kind are set."""
+
+    kind: Kind
+    cron: str | None
+    """The expression, for CRON."""
+    every_minutes: int | None
+    """The interval in minutes of elapsed time, for INTERVAL."""
+    anchor_at: datetime | None
+    """The whole minute (UTC) that intervals are counted from, for INTERVAL."""
+    at: datetime | None
+    """The instant (UTC), for ONCE."""
+    timezone: str
+    """The IANA zone whose clocks cron follows, and in which the others are shown."""
+
+    def __post_init__(self) -> None:
+        given = (self.cron is not None, self.every_minutes is not None, self.at is not None)
+        expected = {
+            Kind.CRON: (True, False, False),
+            Kind.INTERVAL: (False, True, False),
+            Kind.ONCE: (False, False, True),
+            Kind.WEBHOOK: (False, False, False),
+        }[self.kind]
+        if given != expected or (self.anchor_at is not None) != (self.kind is Kind.INTERVAL):
+            raise ValueError(f"a timing of kind {self.kind} has exactly the fields of its kind: {self}")
+
+
+def next_occurrence(timing: Timing, after: datetime) -> datetime | None:
+    """The first occurrence strictly after `after` (aware), in UTC; None if there is none."""
+    match timing.kind:
+        case Kind.CRON:
+            found = _next_of_cron(timing.cron or "", timing.timezone, to_minutes(after))
+            return None if found is None else from_minutes(found)
+        case Kind.INTERVAL:
+            return _next_of_interval(timing, after)
+        case Kind.ONCE:
+            return timing.at if timing.at is not None and timing.at > after else None
+        case Kind.WEBHOOK:
+            return None
+        case _ as never:
+            assert_never(never)
+
+
+def occurrences(timing: Timing, after: datetime, until: datetime | None = None) -> Iterator[datetime]:
+    """Every occurrence in (`after`, `until`], ascending; without `until` it goes on for as long as there are any.
+
+    This is what the tick, the preview, the backfill and the tools ask.
+    """
+    last = after
+    while (instant := next_occurrence(timing, last)) is not None:
+        if instant <= last:
+            raise AssertionError(f"{instant} does not come after {last}: {timing}")
+        if until is not None and instant > until:
+            return
+        yield instant
+        last = instant
+
+
+@lru_cache(maxsize=32_768)
+def _next_of_cron(expression: str, timezone: str, after: int) -> int | None:
+    cron = parse(expression)
+    return next_instant(cron.next_wall, elapsed=cron.elapsed, timezone=timezone, after=after)
+
+
+def _next_of_interval(timing: Timing, after: datetime) -> datetime | None:
+    if timing.every_minutes is None or timing.anchor_at is None:
+        return None
+    every = timing.every_minutes * MINUTE
+    count = max(1, (after - timing.anchor_at) // every + 1)
+    try:
+        return timing.anchor_at.astimezone(UTC) + count * every
+    except OverflowError:
+        return None
+
+
+def smallest_gap_minutes(timing: Timing) -> int | None:
+    """The smallest distance of two occurrences on the wall clock, in minutes; None where there are no two."""
+    match timing.kind:
+        case Kind.CRON:
+            return parse(timing.cron or "").smallest_gap_minutes()
+        case Kind.INTERVAL:
+            return timing.every_minutes
+        case Kind.ONCE | Kind.WEBHOOK:
+            return None
+        case _ as never:
+            assert_never(never)
+
+
+def build_timing(
+    *,
+    cron: str | None = None,
+    every: str | None = None,
+    at: str | None = None,
+    in_: str | None = None,
+    webhook: bool = False,
+    timezone: str,
+    now: datetime,
+) -> Timing:
+    """The timing that a request asks for with exactly one of `cron`, `every`, `at`, `in_` and `webhook`.
+
+    `now` (aware) is the anchor of `every`, cut to the minute, and the start of `in_`, whose end is rounded up.
+    Raises Refused with all problems found: `timing_exactly_one`, `unknown_timezone`, and those of `cron.parse`,
+    `durations.parse_duration` and `wall_clock.parse_at`.
+    """
+    problems: list[Problem] = []
+    try:
+        zone(timezone)
+    except Refused as refused:
+        problems += refused.problems
+    asked = {"cron": cron, "every": every, "at": at, "in": in_, "webhook": webhook or None}
+    given = [name for name, value in asked.items() if value is not None]
+    if len(given) != 1:
+        problems.append(_not_exactly_one(given))
+        raise Refused(*problems)
+
+    # A wall clock means nothing without its zone; UTC stands in, to find what is wrong besides.
+    clock = "UTC" if problems else timezone
+    timing = None
+    try:
+        if cron is not None:
+            parse(cron)
+            timing = _timing(Kind.CRON, timezone, cron=cron.strip())
+        elif every is not None:
+            minutes = parse_duration(every, field="every")
+            anchor = now.astimezone(UTC).replace(second=0, microsecond=0)
+            timing = _timing(Kind.INTERVAL, timezone, every_minutes=minutes, anchor_at=anchor)
+        elif at is not None:
+            timing = _timing(Kind.ONCE, timezone, at=parse_at(at, timezone=clock, now=now))
+        elif in_ is not None:
+            ends_at = now.astimezone(UTC) + timedelta(minutes=parse_duration(in_, field="in"))
+            timing = _timing(Kind.ONCE, timezone, at=round_up_to_minute(ends_at))
+        else:
+            timing = _timing(Kind.WEBHOOK, timezone)
+    except Refused as refused:
+        problems += refused.problems
+    if timing is None or problems:
+        raise Refused(*problems)
+    return timing
+
+
+def _timing(
+    kind: Kind,
+    timezone: str,
+    *,
+    cron: str | None = None,
+    every_minutes: int | None = None,
+    anchor_at: datetime | None = None,
+    at: datetime | None = None,
+) -> Timing:
+    return Timing(
+        kind=kind, cron=cron, every_minutes=every_minutes, anchor_at=anchor_at, at=at, timezone=timezone
+    )
+
+
+def _not_exactly_one(given: list[str]) -> Problem:
+    got = ", ".join(f"`{name}`" for name in given) if given else "none of them"
+    return Problem(
+        code="timing_exactly_one",
+        field="cron",
+        got=given,
+        problem=f"A schedule has exactly one of `cron`, `every`, `at`, `in` and `webhook`; this has {got}.",
+        fix='Write one, such as `cron: "0 9 * * 1-5"`, `every: "2h"`, `at: "2026-12-03T09:00"` or `in: "20m"`.',
+    )
+
+
+def check_minimum_interval(timing: Timing, minimum_minutes: int) -> Problem | None:
+    """What is wrong if two occurrences can be closer than that many minutes (DESIGN §10), else None.
+
+    Measured against the smallest gap that the timing can ever have, not against its next two occurrences.
+    """
+    gap = smallest_gap_minutes(timing)
+    if gap is None or gap >= minimum_minutes:
+        return None
+    least = f"schedules are at least {in_words(minimum_minutes)} apart"
+    if timing.kind is Kind.INTERVAL:
+        return Problem(
+            code="interval_too_short",
+            field="every",
+            got=format_minutes(gap),
+            problem=f"Every {in_words(gap)} is too often: {least}.",
+            fix=f'Write "{format_minutes(minimum_minutes)}" or more.',
+        )
+    cron = parse(timing.cron or "")
+    closest = cron.smallest_gap()
+    second = "on the next day" if closest.second <= closest.first else ""
+    when = " ".join(part for part in (clock(closest.first), "and", clock(closest.second), second) if part)
+    instead = spread_out(cron, minimum_minutes)
+    every = f'use `every: "{format_minutes(minimum_minutes)}"` in place of `cron`'
+    fix = f"Write `{instead}`, or {every}." if instead else f"Instead, {every}."
+    if instead and not cron.elapsed:
+        fix = f"Write `{instead}`."
+    return Problem(
+        code="interval_too_short",
+        field="cron",
+        got=timing.cron,
+        problem=f"Two occurrences are only {in_words(gap)} apart, at {when}: {least}.",
+        fix=fix,
+    )
