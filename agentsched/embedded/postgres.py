@@ -80,7 +80,7 @@ class EmbeddedPostgres:
                 server.ensure_running(options or {})
                 return cls(data_dir, server, members)
             except BaseException:
-                os.close(members)
+                _release(members, server)
                 raise
 
     def leave(self) -> None:
@@ -92,13 +92,8 @@ class EmbeddedPostgres:
             return
         members, self._members = self._members, None
         atexit.unregister(self.leave)
-        try:
-            with locked(self._server.home / "start.lock"):
-                release(members)
-                if try_exclusive(members):
-                    self._server.stop()
-        finally:
-            os.close(members)
+        with locked(self._server.home / "start.lock"):
+            _release(members, self._server)
 
     def __enter__(self) -> Self:
         return self
@@ -120,6 +115,15 @@ def _root_server(data_dir: Path) -> Server:
         binaries = executable_binaries(account)
         home = root_home(data_dir, uid=account.uid, gid=account.gid)
     return Server(home=home, binaries=binaries, account=account)
+
+
+def _release(members: int, server: Server) -> None:
+    try:
+        release(members)
+        if try_exclusive(members):
+            server.stop()
+    finally:
+        os.close(members)
 
 
 def _unwind_when_terminated() -> None:

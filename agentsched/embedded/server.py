@@ -93,6 +93,12 @@ class Server:
             if self._is_ready():
                 return
             self._wait(deadline, "An earlier server neither became ready nor went away")
+        stranger = self._postmaster()
+        if stranger is not None:
+            raise EmbeddedPostgresError(
+                f"A PostgreSQL that was started by other means (pid {stranger.pid}) runs on {self._data}. "
+                f"Stop it first (pg_ctl stop -D {self._data})."
+            )
         self._create_cluster(quick=options.get("fsync") == "off")
         self._start({**DEFAULT_OPTIONS, **options})
 
@@ -106,7 +112,7 @@ class Server:
         if postmaster is not None:
             postmaster.send_signal(signal.SIGINT)
         while self._is_alive():
-            self._wait(deadline, "The server did not stop")
+            self._wait(deadline, f"The server did not stop in {STOP_SECONDS:.0f} s")
 
     def _create_cluster(self, *, quick: bool) -> None:
         for leftover in self.home.glob("creating-*"):
@@ -140,7 +146,17 @@ class Server:
 
     def _run(self, program: str, *arguments: str, stdin: str = "") -> None:
         command = [str(self.binaries / program), *arguments]
-        done = run(command, account=self.account, input=stdin, stdout=PIPE, stderr=STDOUT, text=True)
+        # They hold the lock as well: should this process be killed, the next start waits for them to end.
+        with self._lock_for_children() as inherited:
+            done = run(
+                command,
+                account=self.account,
+                input=stdin,
+                stdout=PIPE,
+                stderr=STDOUT,
+                text=True,
+                pass_fds=inherited,
+            )
         # A single-user server goes on after an error and exits with 0.
         if done.returncode != 0 or "ERROR:" in done.stdout:
             raise EmbeddedPostgresError(
@@ -149,7 +165,8 @@ class Server:
             )
 
     def _start(self, options: Mapping[str, str]) -> None:
-        self._remove_stale_pid_file()
+        # Stale, as no process of the server is left; PostgreSQL would believe it if the id has been reused.
+        self._pid_file.unlink(missing_ok=True)
         if self.log.exists():
             self.log.replace(self.home / "server.log.1")
         for port in self._ports():
@@ -181,15 +198,22 @@ class Server:
         server = [str(self.binaries / "postgres"), "-D", str(self._data)]
         for name, value in settings.items():
             server += ["-c", f"{name}={value}"]
-        lock = open_lock(self.home / "server.lock")
         log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            try_exclusive(lock)
             # The shell goes away at once: the server is nobody's child here, and no zombie when it ends.
             command = ["/bin/sh", "-c", '"$@" &', "sh", *server]
-            run(command, account=self.account, stdin=DEVNULL, stdout=log, stderr=log, pass_fds=[lock])
+            with self._lock_for_children() as inherited:
+                run(command, account=self.account, stdin=DEVNULL, stdout=log, stderr=log, pass_fds=inherited)
         finally:
             os.close(log)
+
+    @contextlib.contextmanager
+    def _lock_for_children(self) -> Iterator[list[int]]:
+        lock = open_lock(self.home / "server.lock")
+        try:
+            try_exclusive(lock)
+            yield [lock]
+        finally:
             os.close(lock)
 
     def _becomes_ready(self) -> bool:
@@ -197,7 +221,7 @@ class Server:
         while self._is_alive():
             if self._is_ready():
                 return True
-            self._wait(deadline, "The server is still not ready; the next start will wait for it again")
+            self._wait(deadline, f"The server was not ready after {START_SECONDS:.0f} s")
         return False
 
     def _is_alive(self) -> bool:
@@ -227,11 +251,6 @@ class Server:
             return self._pid_file.read_text().splitlines()
         except FileNotFoundError:
             return []
-
-    def _remove_stale_pid_file(self) -> None:
-        # A server that somebody started by hand on these files keeps its pid file; PostgreSQL will say so.
-        if self._postmaster() is None:
-            self._pid_file.unlink(missing_ok=True)
 
     def _wait(self, deadline: float, what_is_wrong: str) -> None:
         if time.monotonic() > deadline:
