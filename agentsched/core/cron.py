@@ -24,7 +24,7 @@ _SATURDAY, _SUNDAY = 5, 6
 
 @dataclass(frozen=True)
 class Cron:
-    """A checked expression. Equal and hashed by its normalised form. In its masks bit n stands for value n."""
+    """A checked expression, equal and hashed by its normalised form. Bit n of a mask stands for the value n."""
 
     normalised: str
     minutes: int = field(compare=False, repr=False)

@@ -1,11 +1,12 @@
 """The Gregorian calendar as cron sees it: it repeats every 400 years, which is a whole number of weeks."""
 
-from calendar import isleap, mdays
+from calendar import isleap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 
+_LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _YEARS = range(2000, 2400)
 _DAYS_IN_CYCLE = 146_097
 _MINUTES_IN_DAY = 24 * 60
@@ -25,7 +26,7 @@ class Gap:
 
 def days_in_month(year: int, month: int) -> int:
     """How many days this month has."""
-    return mdays[month] + (month == 2 and isleap(year))
+    return _LENGTHS[month] + (month == 2 and isleap(year))
 
 
 def smallest_gap(times: Sequence[int], days_of: DaysOf) -> Gap | None:

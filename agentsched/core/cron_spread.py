@@ -9,7 +9,7 @@ _HOURS_IN_DAY = 24
 
 
 def spread_out(cron: Cron, minimum_minutes: int) -> str | None:
-    """The expression closest to this one whose slots are never closer than that; None if nothing simple is."""
+    """The nearest expression whose slots are never closer than that; None if nothing simple is."""
     for candidate in _candidates(cron, minimum_minutes):
         if parse(candidate).smallest_gap_minutes() >= minimum_minutes:
             return candidate

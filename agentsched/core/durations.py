@@ -38,7 +38,7 @@ _LONGEST_TEXT = 60
 def parse_duration(text: str, *, field: str) -> int:
     """The duration in whole minutes, at least one.
 
-    Raises Refused (`duration_seconds`, `duration_zero`, `duration_too_long` or `duration_syntax`) for `field`.
+    Raises Refused for `field`: `duration_seconds`, `duration_zero`, `duration_too_long` or `duration_syntax`.
     """
     wanted = text.strip().lower()
     if len(wanted) > _LONGEST_TEXT or not _WHOLE.fullmatch(wanted):

@@ -18,7 +18,7 @@ from agentsched.core.zones import zone
 MINUTE = timedelta(minutes=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# cron(8) makes up for changes of less than three hours; larger ones are corrections, and their slots are gone.
+# cron(8) makes up for changes of less than three hours; larger ones are corrections, whose slots are gone.
 _LONGEST_BRIDGED_GAP = 3 * 60
 # No zone has changed its offset twice within this many minutes.
 _PROBE = 6 * 60
@@ -56,8 +56,8 @@ def from_minutes(minutes: int) -> datetime:
 def next_instant(next_wall: NextWall, *, elapsed: bool, timezone: str, after: int) -> int | None:
     """The first occurrence strictly after the UTC minute `after`, or None before the year 9999.
 
-    With `elapsed` every instant whose wall clock is a slot is an occurrence. Without, slots are fixed times: in
-    a repeated hour the first instant only, in a gap of less than three hours the first instant after it.
+    With `elapsed` every instant whose wall clock is a slot is an occurrence. Without, slots are fixed times:
+    in a repeated hour the first instant only, in a gap of less than three hours the first instant after it.
     """
     for year in range(from_minutes(after).year, MAXYEAR):
         for start, end, offset, offset_before in segments(timezone, year):

@@ -73,7 +73,7 @@ def next_occurrence(timing: Timing, after: datetime) -> datetime | None:
 
 
 def occurrences(timing: Timing, after: datetime, until: datetime | None = None) -> Iterator[datetime]:
-    """Every occurrence in (`after`, `until`], ascending; without `until` it goes on for as long as there are any.
+    """Every occurrence in (`after`, `until`], ascending; without `until` for as long as there are any.
 
     This is what the tick, the preview, the backfill and the tools ask.
     """
@@ -129,9 +129,9 @@ def build_timing(
 ) -> Timing:
     """The timing that a request asks for with exactly one of `cron`, `every`, `at`, `in_` and `webhook`.
 
-    `now` (aware) is the anchor of `every`, cut to the minute, and the start of `in_`, whose end is rounded up.
-    Raises Refused with all problems found: `timing_exactly_one`, `unknown_timezone`, and those of `cron.parse`,
-    `durations.parse_duration` and `wall_clock.parse_at`.
+    `now` (aware) is the anchor of `every`, cut to the minute, and the start of `in_`, rounded up.
+    Raises Refused with all problems found: `timing_exactly_one`, `unknown_timezone`, and those of
+    `cron.parse`, `durations.parse_duration` and `wall_clock.parse_at`.
     """
     problems: list[Problem] = []
     try:
@@ -190,7 +190,7 @@ def _not_exactly_one(given: list[str]) -> Problem:
         field="cron",
         got=given,
         problem=f"A schedule has exactly one of `cron`, `every`, `at`, `in` and `webhook`; this has {got}.",
-        fix='Write one, such as `cron: "0 9 * * 1-5"`, `every: "2h"`, `at: "2026-12-03T09:00"` or `in: "20m"`.',
+        fix='Write one, such as `cron: "0 9 * * 1-5"`, `every: "2h"` or `at: "2026-12-03T09:00"`.',
     )
 
 

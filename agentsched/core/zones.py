@@ -9,7 +9,7 @@ import re
 from functools import cache
 from zoneinfo import ZoneInfo
 
-import tzdata
+import tzdata  # type: ignore[import-untyped]
 
 from agentsched.core.problems import Problem, Refused
 
@@ -96,7 +96,7 @@ _OFFSET = re.compile(r"^(?:utc|gmt)?([+-−])(\d{1,2})(?::?(\d{2}))?$", re.IGNOR
 
 def tzdata_version() -> str:
     """The release of the time zone database in use, such as "2026f"."""
-    return tzdata.IANA_VERSION
+    return str(tzdata.IANA_VERSION)
 
 
 @cache
