@@ -13,18 +13,17 @@ from croniter import croniter
 
 from agentsched.core.cron_cycle import Gap, days_in_month, smallest_gap
 from agentsched.core.cron_dialect import normalise, starts_with_star
+from agentsched.core.localtime import EPOCH_DAY, MINUTES_IN_DAY
 from agentsched.core.problems import Problem, Refused
 
-_MINUTES_IN_DAY = 24 * 60
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
-_LAST_DAY = date(MAXYEAR, 12, 31).toordinal() - _EPOCH_DAY
+_LAST_DAY = date(MAXYEAR, 12, 31).toordinal() - EPOCH_DAY
 _SHORTEST_MONTH = 28
 _SATURDAY, _SUNDAY = 5, 6
 
 
 @dataclass(frozen=True)
 class Cron:
-    """A checked expression, equal and hashed by its normalised form. Bit n of a mask stands for the value n."""
+    """A checked expression, equal and hashed by its normalised form. Bit n of a mask stands for value n."""
 
     normalised: str
     minutes: int = field(compare=False, repr=False)
@@ -33,17 +32,10 @@ class Cron:
     days: tuple[int, ...] = field(compare=False, repr=False)
     """The days of a month that match, by 4 x (weekday of its 1st, Monday = 0) + (its length - 28)."""
 
-    @property
-    def elapsed(self) -> bool:
-        """Whether it follows elapsed time when the clocks change: its minute or hour starts with `*`."""
-        minute, hour, *_ = self.normalised.split()
-        return starts_with_star(minute) or starts_with_star(hour)
-
-    @property
-    def either_day(self) -> bool:
-        """Whether both day fields are restricted, so that a day needs to match only one of them."""
-        _, _, day, _, weekday = self.normalised.split()
-        return not starts_with_star(day) and not starts_with_star(weekday)
+    elapsed: bool = field(compare=False, repr=False)
+    """Whether it follows elapsed time when the clocks change: its minute or hour starts with `*`."""
+    either_day: bool = field(compare=False, repr=False)
+    """Whether both day fields are restricted, so that a day needs to match only one of them."""
 
     def smallest_gap_minutes(self) -> int:
         """The smallest distance of two slots over the whole cycle of the calendar, on the wall clock."""
@@ -62,24 +54,18 @@ class Cron:
 
     def days_of(self, year: int, month: int) -> int:
         """The days of that month that match, as a mask."""
-        if not self.months >> month & 1:
-            return 0
-        weekday = date(year, month, 1).weekday()
-        return self.days[4 * weekday + days_in_month(year, month) - _SHORTEST_MONTH]
+        return self._days_of(month, date(year, month, 1).weekday(), days_in_month(year, month))
 
     def next_wall(self, first: int, before: int) -> int | None:
         """The first slot in [first, before) on the wall clock, in minutes since 1970-01-01 00:00."""
-        day, minute = divmod(first, _MINUTES_IN_DAY)
-        last_day = min((before - 1) // _MINUTES_IN_DAY, _LAST_DAY)
+        day, minute = divmod(first, MINUTES_IN_DAY)
         slot = self._next_in_day(minute)
-        if slot is None:
-            day += 1
-        found = self._next_day(day, last_day)
+        found = self._next_day(day if slot is not None else day + 1, (before - 1) // MINUTES_IN_DAY)
         if found is None:
             return None
         if slot is None or found != day:
             slot = _lowest(self.hours) * 60 + _lowest(self.minutes)
-        wall = found * _MINUTES_IN_DAY + slot
+        wall = found * MINUTES_IN_DAY + slot
         return wall if wall < before else None
 
     def _next_in_day(self, minute_of_day: int) -> int | None:
@@ -90,14 +76,19 @@ class Cron:
         return (hour + 1 + _lowest(later)) * 60 + _lowest(self.minutes) if later else None
 
     def _next_day(self, first: int, last: int) -> int | None:
+        last = min(last, _LAST_DAY)
         while first <= last:
-            at = date.fromordinal(first + _EPOCH_DAY)
-            later = self.days_of(at.year, at.month) >> at.day
+            at = date.fromordinal(first + EPOCH_DAY)
+            day, length = at.day, days_in_month(at.year, at.month)
+            later = self._days_of(at.month, (at.weekday() - day + 1) % 7, length) >> day
             if later:
                 found = first + _lowest(later)
                 return found if found <= last else None
-            first += days_in_month(at.year, at.month) - at.day + 1
+            first += length - day + 1
         return None
+
+    def _days_of(self, month: int, first_weekday: int, length: int) -> int:
+        return self.days[4 * first_weekday + length - _SHORTEST_MONTH] if self.months >> month & 1 else 0
 
 
 @lru_cache(maxsize=16_384)
@@ -111,18 +102,22 @@ def parse(expression: str) -> Cron:
     # A start time is given so that croniter does not read the clock; nothing that is used here depends on it.
     expanded = croniter(normalised, start_time=0.0)
     minutes, hours, days, months, weekdays = expanded.expanded
+    minute_text, hour_text, day_text, _, weekday_text = normalised.split()
+    either_day = not starts_with_star(day_text) and not starts_with_star(weekday_text)
     cron = Cron(
         normalised=normalised,
         minutes=_mask(minutes, range(60)),
         hours=_mask(hours, range(24)),
         months=_mask(months, range(1, 13)),
         days=_days(
-            normalised,
             days=days,
             nearest=expanded.nearest_weekday,
             weekdays=weekdays,
             nth={weekday: frozenset(which) for weekday, which in expanded.nth_weekday_of_month.items()},
+            either=either_day,
         ),
+        elapsed=starts_with_star(minute_text) or starts_with_star(hour_text),
+        either_day=either_day,
     )
     if _gap(cron) is None:
         raise Refused(_never_occurs(expression, normalised))
@@ -149,16 +144,14 @@ def _mask(values: Iterable[int | str], everything: range) -> int:
 
 
 def _days(
-    normalised: str,
     *,
     days: list[int | str],
     nearest: set[int],
     weekdays: list[int | str],
     nth: dict[int, frozenset[int | str]],
+    either: bool,
 ) -> tuple[int, ...]:
     """The masks of `Cron.days`: seven weekdays for the 1st, four lengths of a month each."""
-    _, _, day_text, _, weekday_text = normalised.split()
-    both_needed = starts_with_star(day_text) or starts_with_star(weekday_text)
     masks = []
     for first in range(7):
         for length in range(_SHORTEST_MONTH, 32):
@@ -166,7 +159,7 @@ def _days(
             for day in range(1, length + 1):
                 in_month = _is_day(day, days, nearest, first=first, length=length)
                 in_week = _is_weekday(day, weekdays, nth, first=first, length=length)
-                if (in_month and in_week) if both_needed else (in_month or in_week):
+                if (in_month or in_week) if either else (in_month and in_week):
                     mask |= 1 << day
             masks.append(mask)
     return tuple(masks)

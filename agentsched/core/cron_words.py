@@ -1,20 +1,21 @@
 """Cron expressions in 24-hour English, such as "Every weekday at 09:00".
 
-Days, months and times of day are worded here, because cron-descriptor words `0 9 */2 * 1` as "or", takes wraps
-for lists of hours and follows the locale of the process; the minutes of an hour are cron-descriptor's.
+Days, months and times of day are worded here, because cron-descriptor words `0 9 */2 * 1` as "or", takes
+wraps for lists of hours and follows the locale of the process; the minutes of an hour are cron-descriptor's.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
 
-from cron_descriptor import DescriptionTypeEnum, ExpressionDescriptor, Options
+from cron_descriptor import DescriptionTypeEnum, ExpressionDescriptor, Options  # type: ignore[import-untyped]
 
 from agentsched.core.cron import Cron, members
 from agentsched.core.cron_dialect import starts_with_star
 from agentsched.core.cron_spread import clock
 
-_MONTHS = tuple(
-    "January February March April May June July August September October November December".split()
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
 )
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _NTH = ("first", "second", "third", "fourth", "fifth")
@@ -56,26 +57,31 @@ def _rhythm(cron: Cron) -> tuple[str, bool]:
     """How it repeats within a day, and whether it does so at any hour."""
     minute, hour, *_ = cron.normalised.split()
     hours, minutes = members(cron.hours), members(cron.minutes)
-    step = _every_nth_hour(hour)
-    run = _cyclic_run(hours, 24)
+    any_hour = len(hours) == 24
     if len(minutes) == 1:
-        past = f" at {minutes[0]} minute{'' if minutes[0] == 1 else 's'} past" if minutes[0] else ""
-        if len(hours) == 24:
-            return f"every hour{past}", True
-        if step:
-            return f"every {step} hours{past}", False
-        if run:
-            first, last = clock(run[0] * 60 + minutes[0]), clock(run[-1] * 60 + minutes[0])
-            return f"every hour from {first} to {last}", False
-        return "at " + join([clock(time) for time in cron.times()]), False
+        return _hourly(hour, hours, minutes[0]), any_hour
     words = _minutes(minute, tuple(minutes))
-    if len(hours) == 24:
+    if any_hour:
         return words, True
+    step, run = _every_nth_hour(hour), _cyclic_run(hours, 24)
     if step:
         return f"{words} in every {_ordinal(step)} hour", False
     if run:
         return f"{words} between {clock(run[0] * 60)} and {clock(run[-1] * 60 + 59)}", False
     return f"{words} in the hours of {join([clock(value * 60) for value in hours])}", False
+
+
+def _hourly(hour: str, hours: list[int], minute: int) -> str:
+    """One minute of several hours."""
+    past = f" at {minute} minute{'' if minute == 1 else 's'} past" if minute else ""
+    if len(hours) == 24:
+        return f"every hour{past}"
+    step, run = _every_nth_hour(hour), _cyclic_run(hours, 24)
+    if step:
+        return f"every {step} hours{past}"
+    if run:
+        return f"every hour from {clock(run[0] * 60 + minute)} to {clock(run[-1] * 60 + minute)}"
+    return "at " + join([clock(value * 60 + minute) for value in hours])
 
 
 def _every_nth_hour(hour: str) -> int:
@@ -180,7 +186,7 @@ def _runs(values: list[int]) -> list[list[int]]:
 
 
 def _cyclic_run(values: list[int], width: int, low: int = 0) -> list[int]:
-    """The values in order if they follow each other without a hole, over the end of the field too; else []."""
+    """The values in order if they follow each other without a hole, if need be over the end; else []."""
     runs = _runs(values)
     if len(runs) == 1:
         return runs[0]

@@ -9,7 +9,7 @@ Offsets are whole minutes in every zone since 1972; older ones are cut to the mi
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import MAXYEAR, UTC, datetime, timedelta
+from datetime import MAXYEAR, UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,11 +17,13 @@ from agentsched.core.zones import zone
 
 MINUTE = timedelta(minutes=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH_DAY = EPOCH.toordinal()
+MINUTES_IN_DAY = 24 * 60
 
 # cron(8) makes up for changes of less than three hours; larger ones are corrections, whose slots are gone.
 _LONGEST_BRIDGED_GAP = 3 * 60
-# No zone has changed its offset twice within this many minutes.
-_PROBE = 6 * 60
+# No zone changes its offset twice within this many minutes: a test asks the database.
+PROBE = 3 * 24 * 60
 
 NextWall = Callable[[int, int], int | None]
 """(first, before) → the first slot on the wall clock in [first, before), or None."""
@@ -59,7 +61,7 @@ def next_instant(next_wall: NextWall, *, elapsed: bool, timezone: str, after: in
     With `elapsed` every instant whose wall clock is a slot is an occurrence. Without, slots are fixed times:
     in a repeated hour the first instant only, in a gap of less than three hours the first instant after it.
     """
-    for year in range(from_minutes(after).year, MAXYEAR):
+    for year in range(date.fromordinal(after // MINUTES_IN_DAY + EPOCH_DAY).year, MAXYEAR):
         for start, end, offset, offset_before in segments(timezone, year):
             if end <= after + 1:
                 continue
@@ -125,7 +127,7 @@ def _transitions(timezone: str, year: int) -> tuple[int, ...]:
     offset = _offset(timezone, low - 1)
     low -= 1
     while low < ends_at - 1:
-        high = min(low + _PROBE, ends_at - 1)
+        high = min(low + PROBE, ends_at - 1)
         if _offset(timezone, high) != offset:
             at = _bisect(timezone, low, high, offset)
             found.append(at)
@@ -146,5 +148,5 @@ def _bisect(timezone: str, low: int, high: int, offset: int) -> int:
 
 
 def _offset(timezone: str, minute: int) -> int:
-    offset = from_minutes(minute).astimezone(zone(timezone)).utcoffset()
+    offset = datetime.fromtimestamp(minute * 60, zone(timezone)).utcoffset()
     return 0 if offset is None else offset // MINUTE
