@@ -18,14 +18,17 @@ class Settings(BaseSettings):
     port: int = Field(8420, ge=0, le=65535, description="The port that the API listens on")
     timezone: str | None = Field(None, description="The IANA zone of a new principal; `up` takes the host's")
     default_model: str | None = Field(
-        None, description="The model of new conversations, such as `openai:gpt-5`; without one they get `echo`"
+        None,
+        description="The model of new conversations, such as `openai:gpt-5`; without one they get `echo`",
     )
 
     schedules_per_conversation: PositiveInt = Field(10, description="Live schedules a conversation may own")
     schedules_per_principal: PositiveInt = Field(100, description="Live schedules a principal may own")
     minimum_interval_minutes: PositiveInt = Field(5, description="The smallest gap between two fires of a schedule")
     prompt_max_bytes: PositiveInt = Field(32 * 1024, description="The longest prompt, in bytes of UTF-8")
-    daily_run_limit: PositiveInt = Field(300, description="Runs a day of one schedule, unless the schedule says otherwise")
+    daily_run_limit: PositiveInt = Field(
+        300, description="Runs a day of one schedule, unless the schedule says otherwise"
+    )
     daily_run_limit_per_principal: PositiveInt = Field(2000, description="Runs a day of all schedules of a principal")
 
     lease_seconds: PositiveInt = Field(30, description="How long a claimed task is owned without a heartbeat")

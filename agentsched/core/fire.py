@@ -1,6 +1,5 @@
 """Decide everything that a due schedule does in one fire: which slots run, wait, are skipped or missed (DESIGN §5 to §8)."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain
 from typing import NamedTuple

@@ -39,9 +39,7 @@ def is_late(fire_at: datetime, now: datetime, grace_seconds: int) -> bool:
     return now.replace(second=0, microsecond=0) - fire_at > timedelta(seconds=grace_seconds)
 
 
-def sort_due(
-    slots: Iterable[datetime], *, misfire: Misfire, now: datetime, grace_seconds: int, keep: int
-) -> Sorted:
+def sort_due(slots: Iterable[datetime], *, misfire: Misfire, now: datetime, grace_seconds: int, keep: int) -> Sorted:
     """Sort due slots (oldest first) by policy. ``keep``: how many ``all`` runs at most; the older rest is missed.
 
     The slots are walked once and not kept, so that a year of missed minutes costs no memory.

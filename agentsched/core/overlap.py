@@ -141,6 +141,4 @@ def _replace(cap: int | None, line: Line, ahead: tuple[Waiting, ...]) -> Admissi
     left = len(line.in_flight) - len(cancel)
     gone = all(f.status is not RunStatus.RUNNING for f in stoppable)
     starts = gone and (cap is None or left < cap)
-    return Admission(
-        "start" if starts else "wait", supersede=tuple(w.run_id for w in ahead), cancel=cancel, ask=ask
-    )
+    return Admission("start" if starts else "wait", supersede=tuple(w.run_id for w in ahead), cancel=cancel, ask=ask)

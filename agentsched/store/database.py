@@ -19,12 +19,19 @@ class Database:
 
     def __init__(self, url: str, *, pool_size: int = 10) -> None:
         self.url = make_url(url).set(drivername="postgresql+asyncpg")
-        arguments = {"timeout": CONNECT_SECONDS, "server_settings": {"timezone": "UTC", "application_name": "agentsched"}}
+        arguments = {
+            "timeout": CONNECT_SECONDS,
+            "server_settings": {"timezone": "UTC", "application_name": "agentsched"},
+        }
         if pool_size == 0:
             self.engine: AsyncEngine = create_async_engine(self.url, poolclass=NullPool, connect_args=arguments)
         else:
             self.engine = create_async_engine(
-                self.url, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True, connect_args=arguments
+                self.url,
+                pool_size=pool_size,
+                max_overflow=pool_size,
+                pool_pre_ping=True,
+                connect_args=arguments,
             )
 
     @asynccontextmanager
@@ -35,9 +42,7 @@ class Database:
         """
         async with self.engine.begin() as conn:
             if lock_timeout_ms is not None:
-                await conn.execute(
-                    text("SELECT set_config('lock_timeout', :ms, true)"), {"ms": f"{lock_timeout_ms}ms"}
-                )
+                await conn.execute(text("SELECT set_config('lock_timeout', :ms, true)"), {"ms": f"{lock_timeout_ms}ms"})
             yield conn
 
     @asynccontextmanager

@@ -6,7 +6,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.schema import DDL
 
 metadata = sa.MetaData(
     naming_convention={
@@ -80,8 +79,12 @@ $$
 """
 CLOCK_ROW = "INSERT INTO clock (id) VALUES (1)"
 
-sa.event.listen(clock, "after_create", DDL(CLOCK_NOW))
-sa.event.listen(clock, "after_create", DDL(CLOCK_ROW))
+
+@sa.event.listens_for(clock, "after_create")
+def _give_the_clock_its_function(_: sa.Table, connection: sa.Connection, **__: object) -> None:
+    connection.exec_driver_sql(CLOCK_NOW)
+    connection.exec_driver_sql(CLOCK_ROW)
+
 
 service_facts = sa.Table(
     "service_facts",

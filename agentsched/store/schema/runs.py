@@ -64,9 +64,7 @@ runs = sa.Table(
     instant("started_at", null=True),
     instant("finished_at", null=True),
     instant("discarded_at", null=True),
-    sa.ForeignKeyConstraint(
-        ["schedule_id", "version"], ["schedule_versions.schedule_id", "schedule_versions.version"]
-    ),
+    sa.ForeignKeyConstraint(["schedule_id", "version"], ["schedule_versions.schedule_id", "schedule_versions.version"]),
     one_of("trigger", Trigger),
     one_of("lane", Lane),
     one_of("status", RunStatus),
@@ -89,9 +87,7 @@ runs = sa.Table(
     sa.CheckConstraint("discarded_at IS NULL OR status = 'failed'", name="discarded_failed"),
     sa.CheckConstraint("attempt >= 0 AND restarts >= 0", name="counts"),
     sa.UniqueConstraint("schedule_id", "occurrence_key"),
-    sa.Index(
-        "runs_in_flight_idx", "schedule_id", postgresql_where=sa.text(f"status IN ({quoted(IN_FLIGHT)})")
-    ),
+    sa.Index("runs_in_flight_idx", "schedule_id", postgresql_where=sa.text(f"status IN ({quoted(IN_FLIGHT)})")),
     sa.Index("runs_line_idx", "schedule_id", "fire_at", "id", postgresql_where=sa.text("status = 'queued'")),
     sa.Index("runs_retry_idx", "retry_at", postgresql_where=sa.text("status = 'retry_wait'")),
     sa.Index("runs_dead_letter_idx", "principal_id", "id", postgresql_where=sa.text("status = 'failed'")),
@@ -149,9 +145,7 @@ tasks = sa.Table(
         " AND (status <> 'running' OR (worker IS NOT NULL AND started_at IS NOT NULL AND fence >= 1))",
         name="running_is_owned",
     ),
-    sa.CheckConstraint(
-        f"(status IN ({quoted(TERMINAL_TASK)})) = (finished_at IS NOT NULL)", name="terminal_finished"
-    ),
+    sa.CheckConstraint(f"(status IN ({quoted(TERMINAL_TASK)})) = (finished_at IS NOT NULL)", name="terminal_finished"),
     sa.CheckConstraint("attempt >= 1 AND restarts >= 0 AND fence >= 0 AND timeout_seconds >= 1", name="counts"),
     sa.Index(
         "tasks_one_live_a_run_idx",
@@ -166,7 +160,12 @@ tasks = sa.Table(
         postgresql_where=sa.text("status = 'running'"),
     ),
     sa.Index(
-        "tasks_claim_idx", "harness", "priority", "due_at", "id", postgresql_where=sa.text("status = 'pending'")
+        "tasks_claim_idx",
+        "harness",
+        "priority",
+        "due_at",
+        "id",
+        postgresql_where=sa.text("status = 'pending'"),
     ),
     sa.Index("tasks_lease_idx", "lease_expires_at", postgresql_where=sa.text("status = 'running'")),
     sa.Index("tasks_deadline_idx", "deadline_at", postgresql_where=sa.text("status = 'running'")),
@@ -270,9 +269,7 @@ events = sa.Table(
     key("conversation_id", null=True),
     text("kind"),
     json("data"),
-    sa.Column(
-        "xid", sa.BigInteger, nullable=False, server_default=sa.text("(pg_current_xact_id()::text)::bigint")
-    ),
+    sa.Column("xid", sa.BigInteger, nullable=False, server_default=sa.text("(pg_current_xact_id()::text)::bigint")),
     instant("created_at"),
     sa.Index(None, "principal_id", "id"),
     sa.Index(None, "created_at"),

@@ -45,6 +45,10 @@ schedules = sa.Table(
     instant("accounted_until", null=True),
     number("runs_admitted", default=0),
     number("consecutive_failures", default=0),
+    sa.Column("day", sa.Date, nullable=True),
+    number("day_runs", default=0),
+    sa.Column("day_tokens", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    sa.Column("day_noted", sa.Boolean, nullable=False, server_default=sa.false()),
     number("version", default=1),
     instant("created_at"),
     instant("updated_at"),
@@ -68,7 +72,10 @@ schedules = sa.Table(
     ),
     sa.CheckConstraint("max_runs >= 1", name="max_runs"),
     sa.CheckConstraint("every_minutes >= 1", name="every_minutes"),
-    sa.CheckConstraint("runs_admitted >= 0 AND consecutive_failures >= 0 AND version >= 1", name="counts"),
+    sa.CheckConstraint(
+        "runs_admitted >= 0 AND consecutive_failures >= 0 AND day_runs >= 0 AND day_tokens >= 0 AND version >= 1",
+        name="counts",
+    ),
     whole_minute("next_fire_at"),
     whole_minute("anchor_at"),
     whole_minute("at"),
@@ -82,6 +89,7 @@ schedules = sa.Table(
     ),
     sa.Index("schedules_due_idx", "next_fire_at", "id", postgresql_where=sa.text("status = 'active'")),
     sa.Index("schedules_live_idx", "principal_id", "conversation_id", postgresql_where=sa.text(LIVE)),
+    comment="day_*: what was spent of the daily budget on `day`, a day of the schedule's zone.",
 )
 
 schedule_versions = sa.Table(
@@ -185,18 +193,15 @@ webhook_tokens = sa.Table(
     sa.Index(None, "schedule_id"),
 )
 
-counters = sa.Table(
-    "counters",
+principal_days = sa.Table(
+    "principal_days",
     metadata,
-    sa.Column("owner", sa.Text, primary_key=True),
-    sa.Column("owner_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("principal_id", sa.BigInteger, sa.ForeignKey("principals.id"), primary_key=True),
     sa.Column("day", sa.Date, primary_key=True),
     number("runs", default=0),
     sa.Column("tokens", sa.BigInteger, nullable=False, server_default=sa.text("0")),
-    instant("noted_at", null=True),
-    sa.CheckConstraint("owner IN ('schedule', 'principal')", name="owner"),
     sa.CheckConstraint("runs >= 0 AND tokens >= 0", name="counts"),
-    comment="Daily budgets: the day is the schedule's zone, UTC for principals. Locked last, in key order.",
+    comment="What a principal spent on a UTC day. Locked last, in key order (DESIGN §10).",
 )
 
 idempotency_keys = sa.Table(

@@ -1,0 +1,13 @@
+"""The key of an occurrence within its schedule: a run is unique on it, so that retries collapse (DESIGN §5)."""
+
+from datetime import UTC, datetime
+
+
+def slot_key(fire_at: datetime) -> str:
+    """The key of a timed run."""
+    return f"slot:{fire_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def manual_key(request_id: str) -> str:
+    """The key of a run-now; the request id is the caller's Idempotency-Key, or made for the request."""
+    return f"manual:{request_id}"

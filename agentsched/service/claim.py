@@ -1,0 +1,98 @@
+"""A worker takes pending tasks (DESIGN §9): one at a time in a conversation, in the order of claims."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentsched.runners.protocol import Agent
+from agentsched.service.preamble import preamble
+from agentsched.settings import Settings
+from agentsched.store import assignments, clock, runs, tasks, workers
+from agentsched.store.assignments import AssignmentRow
+from agentsched.store.database import Database
+from agentsched.store.tasks import Candidate
+
+CANDIDATES_A_TASK = 4
+"""How many candidates are looked at for each task that is wanted, because others may be faster."""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A task that a worker owns for as long as its fence is current. Instants are UTC by the database's clock."""
+
+    id: int
+    fence: int
+    run_id: int | None
+    attempt: int
+    conversation_id: int
+    last_seq: int
+    prompt: str
+    preamble: str | None
+    agent: Agent
+    max_history_entries: int | None
+    idempotency_key: str | None
+    lease_expires_at: datetime
+    deadline_at: datetime
+
+
+async def claim(
+    db: Database, settings: Settings, *, worker: str, harnesses: Sequence[str], max_tasks: int
+) -> list[Claimed]:
+    """Claim up to ``max_tasks`` tasks of these harnesses; none are claimed twice, however many workers ask at once."""
+    async with db.begin() as conn:
+        await workers.hear(conn, worker, harnesses)
+        full: set[int] = set()
+        candidates: list[Candidate] = []
+        found = await tasks.find_candidates(conn, harnesses, max_tasks * CANDIDATES_A_TASK, full=[])
+        if not found:
+            return []
+        crowd = await tasks.count_running(conn, sorted({c.principal_id for c in found}))
+        full = {principal for principal, running in crowd.items() if running >= settings.running_per_principal}
+        if full:
+            found = await tasks.find_candidates(conn, harnesses, max_tasks * CANDIDATES_A_TASK, full=list(full))
+        candidates = _one_a_conversation(found)
+        if not candidates:
+            return []
+        principal_ids = sorted({c.principal_id for c in candidates})
+        await tasks.lock_principals(conn, principal_ids)
+        running = await tasks.count_running(conn, principal_ids)
+        claimable = await tasks.lock_claimable(conn, candidates)
+        chosen: list[Candidate] = []
+        for candidate in claimable:
+            if len(chosen) == max_tasks:
+                break
+            if running[candidate.principal_id] < settings.running_per_principal:
+                running[candidate.principal_id] += 1
+                chosen.append(candidate)
+        if not chosen:
+            return []
+        now = await clock.now(conn)
+        await tasks.claim(conn, chosen, worker=worker, lease_seconds=settings.lease_seconds, now=now)
+        await runs.mark_claimed(conn, [c.run_id for c in chosen if c.run_id is not None], now)
+        rows = await assignments.read(conn, [c.id for c in chosen])
+        return [_claimed(row) for row in rows]
+
+
+def _one_a_conversation(found: Sequence[Candidate]) -> list[Candidate]:
+    first: dict[int, Candidate] = {}
+    for candidate in found:
+        first.setdefault(candidate.conversation_id, candidate)
+    return list(first.values())
+
+
+def _claimed(row: AssignmentRow) -> Claimed:
+    return Claimed(
+        id=row.task_id,
+        fence=row.fence,
+        run_id=row.run_id,
+        attempt=row.attempt,
+        conversation_id=row.conversation_id,
+        last_seq=row.last_seq,
+        prompt=row.prompt,
+        preamble=preamble(row),
+        agent=Agent(row.harness, row.model, row.instructions, tuple(row.tools), dict(row.settings)),
+        max_history_entries=row.max_history_entries,
+        idempotency_key=None if row.run_id is None else f"run-{row.run_id}-attempt-{row.attempt}",
+        lease_expires_at=row.lease_expires_at,
+        deadline_at=row.deadline_at,
+    )

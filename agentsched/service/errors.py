@@ -1,0 +1,36 @@
+"""What the service refuses, each with a stable code (DESIGN §13). Bad fields are ``core.problems.Refused``."""
+
+
+class ServiceError(Exception):
+    """A request that is well-formed and still cannot be done."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class NotFound(ServiceError):  # noqa: N818 — named after what happened
+    """There is no such thing for this principal; somebody else's answers exactly as an absent one."""
+
+    def __init__(self, what: str, identifier: object) -> None:
+        super().__init__(f"{what}_not_found", f"There is no {what} {identifier}. List them to see which ones there are.")
+
+
+class Conflict(ServiceError):  # noqa: N818 — named after what happened
+    """The thing is in a state that does not allow this."""
+
+
+class StaleVersion(ServiceError):  # noqa: N818 — named after what happened
+    """Somebody else has changed the schedule since the caller read it."""
+
+    def __init__(self, got: int, current: int) -> None:
+        super().__init__(
+            "version_mismatch",
+            f"The schedule is at version {current}, the request was made for version {got}. Nothing was changed. "
+            f"Read it again, and send the patch with If-Match: {current}.",
+        )
+
+
+class Forbidden(ServiceError):  # noqa: N818 — named after what happened
+    """The credential does not allow this."""

@@ -1,0 +1,112 @@
+"""What can be asked for, as pydantic models: the API, the command line and the tools validate with the same ones."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from agentsched.core.words import Misfire, Mode, Notify, Overlap
+
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]+$")]
+Text = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\x00]*$")]
+Seconds = Annotated[int, Field(ge=0, le=31_536_000)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Id = Annotated[int, Field(ge=1, le=2**63 - 1)]
+
+
+class Request(BaseModel):
+    """A request that has these fields and no others."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, str_max_length=1_000_000)
+
+
+class AgentSpec(Request):
+    """Who does the work. ``settings`` are in the words of the harness."""
+
+    harness: Name = Field("echo", description="The runner that serves this agent, such as `echo` or `pydantic-ai`")
+    model: Name | None = Field(None, description="The model, in the words of the harness")
+    instructions: Text | None = Field(None, description="What the agent is told before every conversation")
+    tools: list[Name] = Field([], max_length=200, description="Names of tools that the harness gives to the agent")
+    settings: dict[str, Any] = Field({}, description="Model settings and whatever else the harness reads")
+
+
+class NewConversation(Request):
+    """A conversation to be made; everything is optional."""
+
+    title: Name | None = Field(None, description="What people call it")
+    agent: AgentSpec | None = Field(None, description="The agent that answers; without one, the configured default")
+    timezone: str | None = Field(None, max_length=64, description="The IANA zone of its people, such as `Europe/Berlin`")
+
+
+class NewMessage(Request):
+    """What a person says."""
+
+    text: Text = Field(description="The message")
+
+
+class RetryPolicy(Request):
+    """How often and when a failed attempt is tried again."""
+
+    max_attempts: Annotated[int, Field(ge=0, le=100)] = Field(1, description="Attempts in all; 0 or 1 = no retry")
+    initial_delay_seconds: Seconds = Field(30, description="The delay after the first failure; it doubles each time")
+    max_delay_seconds: Seconds = Field(900, description="The longest delay")
+
+
+class ScheduleFields(Request):
+    """The fields that a new schedule and a patch have in common. All are optional here."""
+
+    cron: str | None = Field(None, max_length=256, description="Five-field cron expression in the schedule's zone")
+    every: str | None = Field(None, max_length=32, description="An interval such as `2h` or `90m`")
+    at: str | None = Field(None, max_length=64, description="Local wall clock, such as `2026-12-03T09:00`; fires once")
+    in_: str | None = Field(None, alias="in", max_length=32, description="From now, such as `20m`; fires once")
+    name: Name | None = Field(None, description="Unique among the conversation's live schedules")
+    timezone: str | None = Field(None, max_length=64, description="IANA zone; else the conversation's, else yours")
+    mode: Mode | None = Field(None, description="Where runs happen: `fork` (default), `append`, `fresh`")
+    agent: AgentSpec | None = Field(None, description="The agent of fresh runs; else a snapshot of the conversation's")
+    overlap: Overlap | None = Field(None, description="What a fire does when earlier runs hold the slots")
+    max_concurrency: Count | None = Field(None, description="How many runs may be in flight; 1, and no cap for `allow`")
+    queue_limit: Count | None = Field(None, description="How many runs may wait in line; null = no limit")
+    cancel_grace_seconds: Seconds | None = Field(None, description="How long a run may take to stop; null = for ever")
+    misfire: Misfire | None = Field(None, description="What happens to fires that are late: `skip`, `latest`, `all`")
+    catch_up: bool | None = Field(None, description="`true` is short for `misfire: latest`")
+    misfire_grace_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = Field(None, description="How late is on time")
+    start_deadline_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = Field(
+        None, description="A timed run that nobody started by then is missed"
+    )
+    timeout_seconds: Seconds | None = Field(None, description="The longest attempt; 0 = five times the period")
+    retry: RetryPolicy | None = Field(None, description="How failures are tried again")
+    pause_after_failures: Count | None = Field(None, description="Failures in a row that pause it; null = never")
+    notify: Notify | None = Field(None, description="When a note goes to the owner's inbox")
+    max_runs: Count | None = Field(None, description="It is completed after this many runs")
+    ends_at: datetime | None = Field(None, description="It is completed after this instant, inclusive")
+    daily_run_limit: Count | None = Field(None, description="Runs a day of the schedule's zone; null = no own limit")
+    daily_token_limit: Annotated[int, Field(ge=1, le=10**15)] | None = Field(None, description="Tokens a day")
+    max_history_entries: Count | None = Field(None, description="How much of a long transcript a run is given")
+
+
+class NewSchedule(ScheduleFields):
+    """A schedule to be made: exactly one of ``cron``, ``every``, ``at``, ``in``, ``webhook``, and a prompt."""
+
+    webhook: bool = Field(False, description="`true`: fires when its URL is called")
+    prompt: Text = Field(description="What the agent is asked at every fire")
+
+
+class SchedulePatch(ScheduleFields):
+    """Changes to a schedule: fields that are not sent stay as they are."""
+
+    prompt: Text | None = Field(None, description="What the agent is asked at every fire from now on")
+
+
+class PauseRequest(Request):
+    """Why it is paused."""
+
+    note: Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")] | None = Field(
+        None, description="Shown beside the pause"
+    )
+
+
+class PreviewRequest(NewSchedule):
+    """A schedule that is not saved: what it would be called, and when it would fire."""
+
+    prompt: Text = Field("preview", description="Not needed for a preview")
+    count: Annotated[int, Field(ge=1, le=100)] = Field(5, description="How many fires to show")
