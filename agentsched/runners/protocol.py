@@ -77,9 +77,7 @@ class Entry:
         if data.get("tool_call_id") is not None:
             tool_call_id = _text(data, "tool_call_id", "an entry", empty=False)
         if (tool_call_id is not None) != (known == "tool"):
-            raise ValueError(
-                f"A tool entry, and no other, has a tool_call_id; this one has the role {known}."
-            )
+            raise ValueError(f"A tool entry, and no other, has a tool_call_id; this one has the role {known}.")
         return cls(
             role=known,
             content=_text(data, "content", "an entry"),
@@ -157,9 +155,7 @@ class Runner(Protocol):
 
 def _object(value: object, what: str, keys: set[str]) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ValueError(
-            f"{what.capitalize()} is an object with {_listed(keys)}; got {type(value).__name__}."
-        )
+        raise ValueError(f"{what.capitalize()} is an object with {_listed(keys)}; got {type(value).__name__}.")
     unknown = {str(key) for key in value} - keys
     if unknown:
         raise ValueError(f"{what.capitalize()} has no {_listed(unknown)}; it has {_listed(keys)}.")
@@ -169,9 +165,9 @@ def _object(value: object, what: str, keys: set[str]) -> Mapping[str, Any]:
 def _text(data: Mapping[str, Any], key: str, what: str, *, empty: bool = True) -> str:
     value = data.get(key)
     if not isinstance(value, str):
-        raise ValueError(f"{what.capitalize()} needs {key} as a string; got {type(value).__name__}.")
+        raise ValueError(f"{what.capitalize()} needs {key} as a string, got {type(value).__name__}.")
     if not value and not empty:
-        raise ValueError(f"{what.capitalize()} needs a {key} that is not empty.")
+        raise ValueError(f"{what.capitalize()} needs {key} not to be empty.")
     return value
 
 
