@@ -14,7 +14,9 @@ class NotFound(ServiceError):  # noqa: N818 — named after what happened
     """There is no such thing for this principal; somebody else's answers exactly as an absent one."""
 
     def __init__(self, what: str, identifier: object) -> None:
-        super().__init__(f"{what}_not_found", f"There is no {what} {identifier}. List them to see which ones there are.")
+        super().__init__(
+            f"{what}_not_found", f"There is no {what} {identifier}. List them to see which ones there are."
+        )
 
 
 class Conflict(ServiceError):  # noqa: N818 — named after what happened

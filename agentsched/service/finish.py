@@ -1,4 +1,7 @@
-"""What a worker reports about a task it owns: heartbeat, end, hand-back. Each is accepted with the current fence only."""
+"""What a worker reports about a task it owns: heartbeat, end, hand-back.
+
+Each is accepted with the current fence only.
+"""
 
 from agentsched.core.attempt import End
 from agentsched.core.words import TaskStatus

@@ -16,8 +16,15 @@ RETRY_FIELDS = {
     "initial_delay_seconds": "retry_initial_delay_seconds",
     "max_delay_seconds": "retry_max_delay_seconds",
 }
-NULL_MEANS_NONE = ("max_concurrency", "queue_limit", "cancel_grace_seconds", "pause_after_failures", "daily_run_limit",
-                   "daily_token_limit", "max_history_entries")
+NULL_MEANS_NONE = (
+    "max_concurrency",
+    "queue_limit",
+    "cancel_grace_seconds",
+    "pause_after_failures",
+    "daily_run_limit",
+    "daily_token_limit",
+    "max_history_entries",
+)
 """Fields in which an explicit null has a meaning of its own; in the others it is as if the field was not sent."""
 
 

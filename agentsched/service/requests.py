@@ -7,7 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agentsched.core.words import Misfire, Mode, Notify, Overlap
 
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]+$")]
+Name = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]+$")
+]
 Text = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\x00]*$")]
 Seconds = Annotated[int, Field(ge=0, le=31_536_000)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -35,7 +37,9 @@ class NewConversation(Request):
 
     title: Name | None = Field(None, description="What people call it")
     agent: AgentSpec | None = Field(None, description="The agent that answers; without one, the configured default")
-    timezone: str | None = Field(None, max_length=64, description="The IANA zone of its people, such as `Europe/Berlin`")
+    timezone: str | None = Field(
+        None, max_length=64, description="The IANA zone of its people, such as `Europe/Berlin`"
+    )
 
 
 class NewMessage(Request):
@@ -69,7 +73,9 @@ class ScheduleFields(Request):
     cancel_grace_seconds: Seconds | None = Field(None, description="How long a run may take to stop; null = for ever")
     misfire: Misfire | None = Field(None, description="What happens to fires that are late: `skip`, `latest`, `all`")
     catch_up: bool | None = Field(None, description="`true` is short for `misfire: latest`")
-    misfire_grace_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = Field(None, description="How late is on time")
+    misfire_grace_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = Field(
+        None, description="How late is on time"
+    )
     start_deadline_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = Field(
         None, description="A timed run that nobody started by then is missed"
     )

@@ -56,7 +56,10 @@ async def tick(db: Database, settings: Settings) -> TickReport:
 
 
 async def sweep(db: Database, settings: Settings) -> bool:
-    """Reap and start what waits; the whole tick when the minute's own has not come. Whether anything may have started."""
+    """Reap and start what waits; the whole tick when the minute's own has not come.
+
+    Whether anything may have started.
+    """
     async with db.begin() as conn:
         now = await clock.now(conn)
         last = await ticks.last(conn, now)

@@ -86,7 +86,8 @@ ORDER BY s.next_fire_at, s.id
 """)
 
 _READ_LINES = text("""
-SELECT i.id, l.run_id, l.trigger, l.lane, l.status, l.overdue, l.asked, l.fire_at, l.started_at, l.worker, l.heartbeat_at
+SELECT i.id, l.run_id, l.trigger, l.lane, l.status, l.overdue, l.asked, l.fire_at, l.started_at, l.worker,
+       l.heartbeat_at
 FROM unnest(CAST(:ids AS bigint[]), CAST(:waiting AS integer[])) AS i(id, waiting)
 CROSS JOIN LATERAL (
     SELECT r.id AS run_id, r.trigger, r.lane, r.status, r.overdue, r.cancel_requested_at IS NOT NULL AS asked,

@@ -41,7 +41,8 @@ WITH RECURSIVE lineage AS (
     UNION ALL
     SELECT p.id, p.parent_id, p.parent_seq, l.parent_seq FROM lineage l JOIN conversations p ON p.id = l.parent_id
 )
-SELECT e.seq, e.role, e.content, e.tool_calls, e.tool_call_id, e.task_id, e.run_id, e.schedule_id, e.fire_at, e.created_at
+SELECT e.seq, e.role, e.content, e.tool_calls, e.tool_call_id, e.task_id, e.run_id, e.schedule_id, e.fire_at,
+       e.created_at
 FROM lineage l JOIN entries e ON e.conversation_id = l.id AND e.seq <= l.upto
 """
 
@@ -54,11 +55,12 @@ UPDATE conversations SET last_seq = last_seq + :count WHERE id = :conversation_i
 """)
 
 _APPEND = text("""
-INSERT INTO entries (conversation_id, seq, role, content, tool_calls, tool_call_id, schedule_id, fire_at, task_id, run_id,
-                     created_at)
+INSERT INTO entries (conversation_id, seq, role, content, tool_calls, tool_call_id, schedule_id, fire_at, task_id,
+                     run_id, created_at)
 SELECT :conversation_id, :last_seq + i.position, i.role, i.content, CAST(i.tool_calls AS jsonb), i.tool_call_id,
        i.schedule_id, i.fire_at, :task_id, :run_id, :now
-FROM unnest(CAST(:roles AS text[]), CAST(:contents AS text[]), CAST(:tool_calls AS text[]), CAST(:tool_call_ids AS text[]),
+FROM unnest(CAST(:roles AS text[]), CAST(:contents AS text[]), CAST(:tool_calls AS text[]),
+            CAST(:tool_call_ids AS text[]),
             CAST(:schedule_ids AS bigint[]), CAST(:fire_ats AS timestamptz[])) WITH ORDINALITY
      AS i(role, content, tool_calls, tool_call_id, schedule_id, fire_at, position)
 """)

@@ -9,7 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 
 class NewRun(NamedTuple):
-    """A row of the ledger as a fire writes it. ``missed_*`` only for missed ones; ``counted``: it spends of max_runs."""
+    """A row of the ledger as a fire writes it.
+
+    ``missed_*`` are for missed ones only; ``counted``: it spends of ``max_runs``.
+    """
 
     id: int
     principal_id: int
@@ -52,7 +55,8 @@ _INSERT_RUNS = text("""
 INSERT INTO runs (id, principal_id, schedule_id, version, trigger, lane, fire_at, occurrence_key, status, reason,
                   reason_text, conversation_id, attempt, missed_count, missed_until, overdue, counted, finished_at,
                   error_code, error, created_at)
-SELECT i.id, i.principal_id, i.schedule_id, i.version, i.trigger, 'live', i.fire_at, i.occurrence_key, i.status, i.reason,
+SELECT i.id, i.principal_id, i.schedule_id, i.version, i.trigger, 'live', i.fire_at, i.occurrence_key, i.status,
+       i.reason,
        i.reason_text, i.conversation_id, i.attempt, i.missed_count, i.missed_until, i.overdue, i.counted, i.finished_at,
        i.error_code, i.error, :now
 FROM unnest(CAST(:c0 AS bigint[]), CAST(:c1 AS bigint[]), CAST(:c2 AS bigint[]), CAST(:c3 AS integer[]),

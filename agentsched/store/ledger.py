@@ -80,8 +80,14 @@ FROM runs r
 WHERE r.principal_id = :principal_id
 """
 
+_IN_FLIGHT = text("""
+SELECT id FROM runs WHERE schedule_id = :schedule_id AND status IN ('pending', 'running', 'retry_wait') ORDER BY id
+""")
+
 _FILTER = """
   AND (CAST(:schedule_id AS bigint) IS NULL OR r.schedule_id = :schedule_id)
+  AND (CAST(:conversation_id AS bigint) IS NULL
+       OR r.schedule_id IN (SELECT id FROM schedules WHERE conversation_id = :conversation_id))
   AND (CAST(:statuses AS text[]) IS NULL OR r.status = ANY(CAST(:statuses AS text[])))
 """
 
@@ -112,6 +118,11 @@ async def read_facts(conn: AsyncConnection, run_id: int) -> RunFacts | None:
     return None if row is None else RunFacts(*row)
 
 
+async def in_flight(conn: AsyncConnection, schedule_id: int) -> list[int]:
+    """Ids of the runs that a schedule has in flight."""
+    return list((await conn.execute(_IN_FLIGHT, {"schedule_id": schedule_id})).scalars())
+
+
 async def read(conn: AsyncConnection, principal_id: int, run_id: int) -> RunRow | None:
     """Read a principal's run; None for an absent and a foreign one alike."""
     row = (await conn.execute(_READ, {"principal_id": principal_id, "id": run_id})).first()
@@ -123,17 +134,22 @@ async def list_page(
     principal_id: int,
     *,
     schedule_id: int | None,
+    conversation_id: int | None,
     statuses: Sequence[str] | None,
     ledger_order: bool,
     after: tuple[datetime, int] | None,
     limit: int,
 ) -> list[RunRow]:
-    """Runs newest first, or by (fire_at, id) in the order of the ledger, from behind ``after`` on."""
+    """Runs of a schedule, of a conversation's schedules, or of all, from behind ``after`` on.
+
+    Newest first, or in the order of the ledger: (fire_at, id).
+    """
     rows = await conn.execute(
         _LEDGER_ORDER if ledger_order else _NEWEST_FIRST,
         {
             "principal_id": principal_id,
             "schedule_id": schedule_id,
+            "conversation_id": conversation_id,
             "statuses": statuses,
             "fire_at": after[0] if after else None,
             "id": after[1] if after else None,

@@ -18,6 +18,25 @@ class Note(NamedTuple):
     run_id: int | None
 
 
+class NoteRow(NamedTuple):
+    """A note as the inbox shows it."""
+
+    id: int
+    kind: str
+    text: str
+    schedule_id: int | None
+    run_id: int | None
+    created_at: datetime
+
+
+INBOX = 50
+"""The inbox is the newest 50 notes of a conversation (DESIGN §2)."""
+
+_NEWEST = text(f"""
+SELECT id, kind, text, schedule_id, run_id, created_at FROM notes
+WHERE conversation_id = :conversation_id ORDER BY id DESC LIMIT {INBOX}
+""")
+
 _INSERT = text("""
 INSERT INTO notes (conversation_id, kind, text, schedule_id, run_id, created_at)
 SELECT i.*, :now
@@ -40,3 +59,8 @@ async def insert_notes(conn: AsyncConnection, notes: Sequence[Note], now: dateti
                 "run_ids": [note.run_id for note in notes],
             },
         )
+
+
+async def newest(conn: AsyncConnection, conversation_id: int) -> list[NoteRow]:
+    """The inbox, newest first."""
+    return [NoteRow(*row) for row in await conn.execute(_NEWEST, {"conversation_id": conversation_id})]

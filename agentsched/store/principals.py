@@ -37,7 +37,9 @@ _READ = text("SELECT id, name, timezone FROM principals WHERE id = :id")
 
 _LOCK = text("SELECT FROM principals WHERE id = :id FOR NO KEY UPDATE")
 
-_KEY = "SELECT id, principal_id, scope, label, prefix, conversation_id, created_at, last_used_at, revoked_at FROM api_keys"
+_KEY = (
+    "SELECT id, principal_id, scope, label, prefix, conversation_id, created_at, last_used_at, revoked_at FROM api_keys"
+)
 
 _INSERT_KEY = text("""
 INSERT INTO api_keys (principal_id, scope, label, prefix, hash, conversation_id, created_at)

@@ -113,6 +113,10 @@ ORDER BY s.id LIMIT :limit
 """
 )
 
+_LIVE_BY_NAME = text(
+    _SELECT + "WHERE s.conversation_id = :conversation_id AND s.name = :name AND s.status IN ('active', 'paused')"
+)
+
 _LOCK = text("SELECT FROM schedules WHERE id = :id FOR NO KEY UPDATE")
 
 _LOCK_LIVE = text("""
@@ -142,7 +146,8 @@ _RETIME = text("""
 UPDATE schedules
 SET name = :name, kind = :kind, cron = :cron, every_minutes = :every_minutes, anchor_at = :anchor_at, at = :at,
     timezone = :timezone, ends_at = :ends_at, max_runs = :max_runs, next_fire_at = :next_fire_at,
-    status = :status, accounted_until = greatest(accounted_until, :accounted_until), version = :new_version, updated_at = :now
+    status = :status, accounted_until = greatest(accounted_until, :accounted_until), version = :new_version,
+    updated_at = :now
 WHERE id = :id AND version = :version AND status IN ('active', 'paused')
 """)
 
@@ -194,6 +199,12 @@ async def lock(conn: AsyncConnection, schedule_id: int) -> ScheduleRow | None:
     """Lock a schedule, then read it; None if there is none."""
     await conn.execute(_LOCK, {"id": schedule_id})
     return await read(conn, schedule_id)
+
+
+async def find_live_by_name(conn: AsyncConnection, conversation_id: int, name: str) -> ScheduleRow | None:
+    """A conversation's live schedule of this name; None if there is none."""
+    row = (await conn.execute(_LIVE_BY_NAME, {"conversation_id": conversation_id, "name": name})).first()
+    return None if row is None else ScheduleRow(*row)
 
 
 async def lock_live(conn: AsyncConnection, conversation_id: int) -> list[int]:

@@ -64,7 +64,8 @@ JOIN conversations o ON o.id = i.owner_id
 """)
 
 _OPEN_TASKS = text("""
-INSERT INTO tasks (id, principal_id, kind, conversation_id, run_id, scheduled_run_id, agent_id, harness, priority, due_at,
+INSERT INTO tasks (id, principal_id, kind, conversation_id, run_id, scheduled_run_id, agent_id, harness, priority,
+       due_at,
                    status, attempt, timeout_seconds, claimable_at, start_deadline_at, created_at)
 SELECT i.id, c.principal_id, 'run', c.id, i.run_id, i.run_id, a.id, a.harness, i.priority, i.due_at,
        'pending', i.attempt, i.timeout_seconds, :now,

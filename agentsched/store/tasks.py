@@ -99,7 +99,8 @@ RETURNING cancel_requested_at IS NOT NULL, lease_expires_at, deadline_at
 """)
 
 _READ = text("""
-SELECT t.id, t.kind, t.principal_id, t.conversation_id, t.run_id, r.schedule_id, t.status, t.attempt, t.restarts, t.fence,
+SELECT t.id, t.kind, t.principal_id, t.conversation_id, t.run_id, r.schedule_id, t.status, t.attempt, t.restarts,
+       t.fence,
        t.prompt, t.worker, t.cancel_requested_at, t.lease_expires_at, t.deadline_at, t.cancel_deadline_at,
        t.start_deadline_at
 FROM tasks t LEFT JOIN runs r ON r.id = t.run_id WHERE t.id = :id

@@ -1,0 +1,72 @@
+"""API keys: shown once, hashed, of one scope, revocable (DESIGN §10)."""
+
+import secrets
+
+from agentsched.core.credentials import RANDOM_BYTES, SHOWN, Prefix, compose, digest, is_well_formed
+from agentsched.core.words import Scope
+from agentsched.core.zones import zone
+from agentsched.service.caller import Caller
+from agentsched.service.errors import NotFound
+from agentsched.store import clock, conversations, principals
+from agentsched.store.database import Database
+from agentsched.store.principals import KeyRow, PrincipalRow
+
+DEFAULT_PRINCIPAL = "default"
+
+
+async def ensure_principal(db: Database, name: str, timezone: str | None = None) -> PrincipalRow:
+    """The principal of this name, made if absent. Raises Refused for an unknown zone."""
+    if timezone is not None:
+        zone(timezone)
+    async with db.begin() as conn:
+        return await principals.ensure(conn, name, timezone, await clock.now(conn))
+
+
+async def create_key(
+    db: Database, principal_id: int, *, scope: Scope, label: str, conversation_id: int | None = None
+) -> tuple[int, str]:
+    """Make a key; its id, and the key itself, which is never shown again.
+
+    Raises NotFound if the key is to be for a conversation that the principal does not have.
+    """
+    key = compose(Prefix.API_KEY, secrets.token_bytes(RANDOM_BYTES))
+    async with db.begin() as conn:
+        if conversation_id is not None and await conversations.read(conn, principal_id, conversation_id) is None:
+            raise NotFound("conversation", conversation_id)
+        key_id = await principals.insert_key(
+            conn,
+            principal_id=principal_id,
+            scope=scope,
+            label=label,
+            prefix=key[:SHOWN],
+            hash=digest(key),
+            conversation_id=conversation_id,
+            now=await clock.now(conn),
+        )
+    return key_id, key
+
+
+async def list_keys(db: Database, principal_id: int) -> list[KeyRow]:
+    """All keys of a principal, without the keys themselves."""
+    async with db.begin() as conn:
+        return await principals.list_keys(conn, principal_id)
+
+
+async def revoke_key(db: Database, principal_id: int, key_id: int) -> None:
+    """Revoke a key, from now on. Raises NotFound if there is no such key in force."""
+    async with db.begin() as conn:
+        if not await principals.revoke_key(conn, principal_id, key_id, await clock.now(conn)):
+            raise NotFound("key", key_id)
+
+
+async def authenticate(db: Database, credential: str) -> Caller | None:
+    """Who holds this API key; None for anything that is not a key in force."""
+    if not is_well_formed(credential, Prefix.API_KEY):
+        return None
+    hashed = digest(credential)
+    async with db.begin() as conn:
+        key = await principals.find_key(conn, hashed)
+        if key is None:
+            return None
+        await principals.mark_used(conn, key.id)
+    return Caller(key.principal_id, Scope(key.scope), f"key:{key.id}", key.conversation_id)

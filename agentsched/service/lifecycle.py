@@ -1,0 +1,188 @@
+"""Pause, resume, cancel and run a schedule now (DESIGN §8)."""
+
+from uuid import uuid4
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from agentsched.core.limits import attempt_timeout
+from agentsched.core.occurrence_keys import manual_key
+from agentsched.core.timing import Kind, next_occurrence
+from agentsched.core.words import (
+    LIVE_SCHEDULE,
+    PRIORITY_LIVE,
+    Mode,
+    PauseReason,
+    Reason,
+    RunStatus,
+    ScheduleStatus,
+    Trigger,
+)
+from agentsched.core.zones import zone
+from agentsched.service import idempotency
+from agentsched.service.account import account_due_slots
+from agentsched.service.caller import Caller
+from agentsched.service.errors import Conflict
+from agentsched.service.line import start_waiting
+from agentsched.service.pause import pause_locked
+from agentsched.service.schedules import owned
+from agentsched.service.update import ended
+from agentsched.store import clock, fires, ledger, runs, schedules, targets
+from agentsched.store.database import Database
+from agentsched.store.fires import NewRun
+from agentsched.store.ledger import RunRow
+from agentsched.store.schedules import ScheduleRow
+from agentsched.store.targets import Start
+
+
+async def pause(db: Database, caller: Caller, schedule_id: int, *, note: str | None = None) -> ScheduleRow:
+    """Pause an active schedule; a paused one stays as it is. Raises NotFound, and Conflict for one that has ended."""
+    async with db.begin() as conn:
+        row = await _lock(conn, caller, schedule_id)
+        if row.status == ScheduleStatus.PAUSED:
+            return row
+        if row.status != ScheduleStatus.ACTIVE:
+            raise ended(row)
+        now = await clock.now(conn)
+        await pause_locked(conn, row, PauseReason.USER, note, now)
+        await _record(conn, row, "paused", caller)
+        return await owned(conn, caller, schedule_id)
+
+
+async def resume(db: Database, caller: Caller, schedule_id: int) -> ScheduleRow:
+    """Resume a paused schedule from now; the pause is not replayed. An active one stays as it is.
+
+    A ``once`` whose instant passed in the pause becomes skipped(paused), and the schedule completed. Raises
+    NotFound, and Conflict for one that has ended.
+    """
+    async with db.begin() as conn:
+        row = await _lock(conn, caller, schedule_id)
+        if row.status == ScheduleStatus.ACTIVE:
+            return row
+        if row.status != ScheduleStatus.PAUSED:
+            raise ended(row)
+        now = await clock.now(conn)
+        following = next_occurrence(row.timing, max(now, row.accounted_until or now))
+        if following is not None and row.ends_at is not None and following > row.ends_at:
+            following = None
+        accounted = None
+        if row.at is not None and row.at <= now and (row.accounted_until is None or row.accounted_until < row.at):
+            accounted = await account_due_slots(conn, row._replace(next_fire_at=row.at), Reason.PAUSED, now)
+        spent = row.max_runs is not None and row.runs_admitted >= row.max_runs
+        completed = row.kind != Kind.WEBHOOK and (following is None or spent)
+        await schedules.resume(
+            conn,
+            row.id,
+            next_fire_at=None if completed else following,
+            completed=completed,
+            accounted_until=accounted,
+            now=now,
+        )
+        await _record(conn, row, "resumed", caller)
+        resumed = await owned(conn, caller, schedule_id)
+        await start_waiting(conn, resumed, now)
+        return resumed
+
+
+async def cancel(db: Database, caller: Caller, schedule_id: int, *, stop_running: bool = False) -> ScheduleRow:
+    """Cancel for good: what waits is skipped, what has fired finishes, unless ``stop_running`` asks it to stop.
+
+    A cancelled schedule stays as it is. Raises NotFound, and Conflict for a completed one.
+    """
+    async with db.begin() as conn:
+        row = await _lock(conn, caller, schedule_id)
+        if row.status == ScheduleStatus.CANCELLED:
+            return row
+        if row.status not in LIVE_SCHEDULE:
+            raise ended(row)
+        now = await clock.now(conn)
+        until = await account_due_slots(conn, row, Reason.SCHEDULE_CANCELLED, now)
+        await runs.skip_line(conn, row.id, Reason.SCHEDULE_CANCELLED, now, timed_only=False)
+        await schedules.end(conn, row.id, ScheduleStatus.CANCELLED, accounted_until=until, now=now)
+        if stop_running:
+            await runs.lock_flights(conn, [row.id])
+            flights = await ledger.in_flight(conn, row.id)
+            await runs.cancel_unstarted(conn, flights, now)
+            await runs.ask_to_stop(conn, flights, now)
+        await _record(conn, row, "cancelled", caller)
+        return await owned(conn, caller, schedule_id)
+
+
+async def run_now(db: Database, caller: Caller, schedule_id: int, *, key: str | None = None) -> RunRow:
+    """Run at once, also while paused or completed, beside whatever is in flight; the cadence does not move.
+
+    It counts as in flight and against the daily budgets, which do not refuse a person. Raises NotFound, and Conflict
+    for a cancelled schedule.
+    """
+    operation = f"run-now:{schedule_id}"
+    async with db.begin() as conn:
+        row = await _lock(conn, caller, schedule_id)
+        made = await idempotency.replayed(conn, caller.principal_id, operation, key, {})
+        if made is None:
+            if row.status == ScheduleStatus.CANCELLED:
+                raise ended(row)
+            made = await _start_manual(conn, row, key or uuid4().hex)
+            await idempotency.remember(conn, caller.principal_id, operation, key, {}, made, await clock.now(conn))
+        run = await ledger.read(conn, caller.principal_id, made)
+        if run is None:
+            raise Conflict("run_pruned", "The run that this Idempotency-Key made is no longer kept. Send a new key.")
+        return run
+
+
+async def _start_manual(conn: AsyncConnection, row: ScheduleRow, request_id: str) -> int:
+    now = await clock.now(conn)
+    fire_at = now.replace(second=0, microsecond=0)
+    mode = Mode(row.mode)
+    ids = await targets.allocate_ids(conn, conversations=int(mode is not Mode.APPEND), runs=1, tasks=1)
+    run_id = next(ids.runs)
+    start = Start(
+        run_id=run_id,
+        conversation_id=row.conversation_id if mode is Mode.APPEND else next(ids.conversations),
+        task_id=next(ids.tasks),
+        owner_id=row.conversation_id,
+        mode=mode,
+        snapshot_id=row.agent_id,
+        title=targets.title(row.name, row.number, fire_at, row.timezone),
+        priority=PRIORITY_LIVE,
+        due_at=fire_at,
+        attempt=1,
+        timeout_seconds=attempt_timeout(row.timeout_seconds, row.timing, fire_at),
+        start_deadline_seconds=None,
+    )
+    await targets.open_conversations(conn, [start], now)
+    run = NewRun(
+        id=run_id,
+        principal_id=row.principal_id,
+        schedule_id=row.id,
+        version=row.version,
+        trigger=Trigger.MANUAL,
+        fire_at=fire_at,
+        occurrence_key=manual_key(request_id),
+        status=RunStatus.PENDING,
+        reason=None,
+        reason_text=None,
+        conversation_id=start.conversation_id,
+        attempt=1,
+        missed_count=None,
+        missed_until=None,
+        overdue=False,
+        counted=False,
+        finished_at=None,
+    )
+    await fires.insert_runs(conn, [run], now)
+    await targets.open_tasks(conn, [start], now)
+    await schedules.spend(conn, row.id, admitted=0, day=now.astimezone(zone(row.timezone)).date())
+    today = now.date()
+    await fires.lock_principal_days(conn, [row.principal_id], today)
+    await fires.spend_principal_days(conn, {row.principal_id: 1}, today)
+    return run_id
+
+
+async def _lock(conn: AsyncConnection, caller: Caller, schedule_id: int) -> ScheduleRow:
+    await owned(conn, caller, schedule_id)
+    await schedules.lock(conn, schedule_id)
+    return await owned(conn, caller, schedule_id)
+
+
+async def _record(conn: AsyncConnection, row: ScheduleRow, action: str, caller: Caller) -> None:
+    now = await clock.now(conn)
+    await schedules.record_change(conn, row.id, row.version, action=action, actor=caller.actor, changes="{}", now=now)

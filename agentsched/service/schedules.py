@@ -1,0 +1,298 @@
+"""Schedules: create, read, list, preview (DESIGN §3, §10, §13)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from agentsched.core.problems import Problem, Refused
+from agentsched.core.summary import summary
+from agentsched.core.timing import Timing, build_timing, check_minimum_interval, next_occurrence, occurrences
+from agentsched.core.words import LIVE_SCHEDULE, ScheduleStatus
+from agentsched.service import conversations as conversation_service
+from agentsched.service import idempotency, policies
+from agentsched.service.caller import Caller
+from agentsched.service.errors import NotFound
+from agentsched.service.requests import NewSchedule, PreviewRequest, ScheduleFields
+from agentsched.service.views import NextRun, next_run
+from agentsched.settings import Settings
+from agentsched.store import clock, conversations, principals, schedules
+from agentsched.store.database import Database
+from agentsched.store.schedules import Placement, ScheduleRow
+
+
+@dataclass(frozen=True)
+class Preview:
+    """When a schedule would fire; ``problems`` are limits that would refuse it."""
+
+    summary: str
+    timezone: str
+    next_runs: list[NextRun]
+    problems: list[Problem]
+
+
+async def create(
+    db: Database,
+    settings: Settings,
+    caller: Caller,
+    conversation_id: int,
+    request: NewSchedule,
+    *,
+    key: str | None = None,
+) -> tuple[ScheduleRow, bool]:
+    """Make a schedule; it, and whether it is new (False for a replay of the same ``Idempotency-Key``).
+
+    Raises NotFound for the conversation and Refused with all problems at once; concurrent creates cannot pass the
+    limits.
+    """
+    operation = f"schedule:{conversation_id}"
+    asked = request.model_dump(mode="json", exclude_unset=True)
+    async with db.begin() as conn:
+        await conversation_service.owned(conn, caller, conversation_id)
+        await principals.lock(conn, caller.principal_id)
+        await conversations.lock(conn, conversation_id)
+        conversation = await conversation_service.owned(conn, caller, conversation_id)
+        made = await idempotency.replayed(conn, caller.principal_id, operation, key, asked)
+        if made is not None:
+            return await owned(conn, caller, made), False
+        now = await clock.now(conn)
+        zone_name = request.timezone or conversation.timezone or await _principal_zone(conn, caller)
+        problems: list[Problem] = []
+        timing = _timing(request, zone_name, now, problems)
+        effective: dict[str, Any] = {}
+        if timing is not None:
+            problems += _limits(timing, settings)
+            problems += end_problems(request, timing, now)
+            effective = policies.resolve(request, policies.defaults(timing.kind, settings))
+            problems += policies.problems_of(request, effective, request.prompt, settings)
+        problems += await _live_problems(conn, settings, caller, conversation_id, request.name)
+        if problems or timing is None:
+            raise Refused(*problems)
+        snapshot = conversation.agent_id
+        if request.agent is not None:
+            snapshot = await conversation_service.agent_id(conn, caller.principal_id, request.agent)
+        schedule_id = await schedules.insert(
+            conn,
+            Placement(
+                principal_id=caller.principal_id,
+                conversation_id=conversation_id,
+                number=await conversations.take_schedule_number(conn, conversation_id),
+                name=request.name,
+                ends_at=request.ends_at,
+                max_runs=request.max_runs,
+                next_fire_at=next_occurrence(timing, now),
+            ),
+            timing,
+            policies.definition(effective, prompt=request.prompt, agent_id=snapshot),
+            now,
+        )
+        await schedules.record_change(
+            conn,
+            schedule_id,
+            1,
+            action="created",
+            actor=caller.actor,
+            changes=request.model_dump_json(exclude_unset=True),
+            now=now,
+        )
+        await idempotency.remember(conn, caller.principal_id, operation, key, asked, schedule_id, now)
+        return await owned(conn, caller, schedule_id), True
+
+
+async def owned(conn: AsyncConnection, caller: Caller, schedule_id: int) -> ScheduleRow:
+    """A schedule of the caller's. Raises NotFound."""
+    row = await schedules.read(conn, schedule_id)
+    if (
+        row is None
+        or row.principal_id != caller.principal_id
+        or caller.conversation_id not in (None, row.conversation_id)
+    ):
+        raise NotFound("schedule", schedule_id)
+    return row
+
+
+async def get(db: Database, caller: Caller, schedule_id: int) -> ScheduleRow:
+    """Read one. Raises NotFound."""
+    async with db.begin() as conn:
+        return await owned(conn, caller, schedule_id)
+
+
+async def list_page(
+    db: Database,
+    caller: Caller,
+    *,
+    conversation_id: int | None,
+    statuses: Sequence[ScheduleStatus] | None,
+    after: int,
+    limit: int,
+) -> list[ScheduleRow]:
+    """Schedules, oldest first, ids greater than ``after``; without ``statuses`` the live ones.
+
+    Raises NotFound for the conversation.
+    """
+    async with db.begin() as conn:
+        only = conversation_id if conversation_id is not None else caller.conversation_id
+        if only is not None:
+            await conversation_service.owned(conn, caller, only)
+        return await schedules.list_page(
+            conn,
+            caller.principal_id,
+            conversation_id=only,
+            statuses=[status.value for status in statuses or LIVE_SCHEDULE],
+            after=after,
+            limit=limit,
+        )
+
+
+async def preview(db: Database, settings: Settings, caller: Caller, request: PreviewRequest) -> Preview:
+    """When a schedule would fire, without saving it. Raises Refused for what cannot be computed."""
+    async with db.begin() as conn:
+        now = await clock.now(conn)
+        zone_name = request.timezone or await _principal_zone(conn, caller)
+    problems: list[Problem] = []
+    timing = _timing(request, zone_name, now, problems)
+    if timing is None:
+        raise Refused(*problems)
+    effective = policies.resolve(request, policies.defaults(timing.kind, settings))
+    problems += _limits(timing, settings)
+    problems += end_problems(request, timing, now)
+    problems += policies.problems_of(request, effective, request.prompt, settings)
+    fires = islice(occurrences(timing, now, request.ends_at), min(request.count, request.max_runs or request.count))
+    return Preview(
+        summary(timing), timing.timezone, [next_run(instant, timing.timezone) for instant in fires], problems
+    )
+
+
+async def preview_saved(db: Database, caller: Caller, schedule_id: int, count: int) -> Preview:
+    """The next fires of a schedule, as if a paused one were resumed now. Raises NotFound."""
+    async with db.begin() as conn:
+        row = await owned(conn, caller, schedule_id)
+        now = await clock.now(conn)
+    if row.status not in LIVE_SCHEDULE:
+        return Preview(summary(row.timing), row.timezone, [], [])
+    first = [] if row.next_fire_at is None else [row.next_fire_at]
+    rest = occurrences(row.timing, row.next_fire_at or max(now, row.accounted_until or now), row.ends_at)
+    fires = [*first, *islice(rest, count)][:count]
+    return Preview(summary(row.timing), row.timezone, [next_run(instant, row.timezone) for instant in fires], [])
+
+
+def end_problems(request: ScheduleFields, timing: Timing, now: datetime) -> list[Problem]:
+    """What is wrong with ``ends_at``: it has to leave room for a fire."""
+    ends_at = request.ends_at
+    if ends_at is None:
+        return []
+    if ends_at.tzinfo is None:
+        return [
+            Problem(
+                "ends_at_naive",
+                "ends_at",
+                ends_at.isoformat(),
+                "It has no offset from UTC.",
+                f"Write an instant, such as {ends_at.isoformat()}Z.",
+            )
+        ]
+    following = next_occurrence(timing, now)
+    if following is None or following <= ends_at:
+        return []
+    return [
+        Problem(
+            "ends_before_first_fire",
+            "ends_at",
+            ends_at.isoformat(),
+            f"The first fire would be after it, at {following.astimezone(UTC):%Y-%m-%dT%H:%MZ}.",
+            f"Write {(following + timedelta(minutes=1)).astimezone(UTC):%Y-%m-%dT%H:%MZ} or later.",
+        )
+    ]
+
+
+def _timing(request: NewSchedule, zone_name: str | None, now: datetime, problems: list[Problem]) -> Timing | None:
+    """The timing that is asked for; None with the reasons added to ``problems``."""
+    if zone_name is None:
+        problems.append(
+            Problem(
+                "timezone_required",
+                "timezone",
+                None,
+                "Neither the request, the conversation nor its owner has a time zone.",
+                "Send `timezone` with an IANA name, such as Europe/Berlin.",
+            )
+        )
+        return None
+    try:
+        return build_timing(
+            cron=request.cron,
+            every=request.every,
+            at=request.at,
+            in_=request.in_,
+            webhook=request.webhook,
+            timezone=zone_name,
+            now=now,
+        )
+    except Refused as refused:
+        problems += refused.problems
+        return None
+
+
+def _limits(timing: Timing, settings: Settings) -> list[Problem]:
+    problem = check_minimum_interval(timing, settings.minimum_interval_minutes)
+    return [] if problem is None else [problem]
+
+
+async def _principal_zone(conn: AsyncConnection, caller: Caller) -> str | None:
+    principal = await principals.read(conn, caller.principal_id)
+    return None if principal is None else principal.timezone
+
+
+async def _live_problems(
+    conn: AsyncConnection, settings: Settings, caller: Caller, conversation_id: int, name: str | None
+) -> list[Problem]:
+    """Limits of §10 that depend on what lives already; the principal and the conversation are locked."""
+    found: list[Problem] = []
+    in_conversation, in_all = await schedules.count_live(conn, caller.principal_id, conversation_id)
+    live = await schedules.list_page(
+        conn,
+        caller.principal_id,
+        conversation_id=conversation_id,
+        statuses=[status.value for status in LIVE_SCHEDULE],
+        after=0,
+        limit=settings.schedules_per_conversation,
+    )
+    if in_conversation >= settings.schedules_per_conversation:
+        listed = "; ".join(f"{row.number}: {row.title}, {summary(row.timing)} (id {row.id})" for row in live)
+        found.append(
+            Problem(
+                "too_many_schedules",
+                "conversation",
+                in_conversation,
+                f"A conversation owns at most {settings.schedules_per_conversation} live schedules.",
+                f"Cancel one that is no longer needed, or change one. Live are {listed}.",
+            )
+        )
+    if in_all >= settings.schedules_per_principal:
+        found.append(
+            Problem(
+                "too_many_schedules_in_all",
+                "principal",
+                in_all,
+                f"You own at most {settings.schedules_per_principal} live schedules over all conversations.",
+                "Cancel schedules that are no longer needed.",
+            )
+        )
+    same = next((row for row in live if name is not None and row.name == name), None)
+    if same is not None:
+        found.append(name_taken(same))
+    return found
+
+
+def name_taken(holder: ScheduleRow) -> Problem:
+    """Names are unique among a conversation's live schedules."""
+    return Problem(
+        "name_taken",
+        "name",
+        holder.name,
+        f"Schedule {holder.id} of this conversation has this name: {summary(holder.timing)}.",
+        "Choose another name, or change that schedule.",
+    )

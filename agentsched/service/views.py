@@ -1,0 +1,259 @@
+"""Things as the API, the command line and the tools show them (DESIGN §13)."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from agentsched.core.summary import run_view, summary
+from agentsched.core.timing import occurrences
+from agentsched.core.words import RunStatus
+from agentsched.store.conversations import ConversationRow
+from agentsched.store.entries import EntryRow
+from agentsched.store.ledger import RunRow
+from agentsched.store.schedules import ScheduleRow
+
+NEXT_RUNS = 3
+
+
+class View(BaseModel):
+    """Something shown. Instants are UTC."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class AgentView(View):
+    harness: str
+    model: str | None
+    instructions: str | None
+    tools: list[str]
+    settings: dict[str, Any]
+
+
+class ConversationView(View):
+    id: int
+    title: str | None
+    agent: AgentView
+    timezone: str | None
+    parent_id: int | None
+    parent_seq: int | None
+    run_id: int | None
+    last_seq: int
+    busy: bool
+    created_at: datetime
+
+
+class ScheduledMark(View):
+    """That an entry is a scheduled prompt, and of what; a person did not write it."""
+
+    schedule_id: int
+    run_id: int | None
+    fire_at: datetime
+
+
+class EntryView(View):
+    seq: int
+    role: str
+    content: str
+    tool_calls: list[dict[str, Any]] | None
+    tool_call_id: str | None
+    run_id: int | None
+    scheduled: ScheduledMark | None
+    created_at: datetime
+
+
+class NextRun(View):
+    """An occurrence, by the clock of the schedule's zone and in UTC."""
+
+    local: str
+    utc: str
+
+
+class RetryView(View):
+    max_attempts: int
+    initial_delay_seconds: int
+    max_delay_seconds: int
+
+
+class ScheduleView(View):
+    id: int
+    number: int
+    conversation_id: int
+    name: str | None
+    summary: str
+    kind: str
+    cron: str | None
+    every_minutes: int | None
+    anchor_at: datetime | None
+    at: datetime | None
+    timezone: str
+    prompt: str
+    mode: str
+    status: str
+    pause_reason: str | None
+    pause_note: str | None
+    next_fire_at: datetime | None
+    last_fire_at: datetime | None
+    next_runs: list[NextRun]
+    consecutive_failures: int
+    version: int
+    overlap: str
+    max_concurrency: int | None
+    queue_limit: int | None
+    cancel_grace_seconds: int | None
+    misfire: str
+    misfire_grace_seconds: int
+    start_deadline_seconds: int
+    timeout_seconds: int
+    retry: RetryView
+    pause_after_failures: int | None
+    notify: str
+    max_runs: int | None
+    ends_at: datetime | None
+    daily_run_limit: int | None
+    daily_token_limit: int | None
+    max_history_entries: int | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class RunView(View):
+    id: int
+    schedule_id: int
+    conversation_id: int | None
+    trigger: str
+    fire_at: datetime
+    status: str
+    reason: str | None
+    reason_text: str | None
+    attempt: int
+    restarts: int
+    missed_count: int | None
+    missed_until: datetime | None
+    retry_at: datetime | None
+    error_code: str | None
+    error: str | None
+    idempotency_key: str
+    cancel_requested: bool
+    result: str | None
+    usage: dict[str, Any] | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    discarded_at: datetime | None
+
+
+class TaskView(View):
+    id: int
+    kind: str
+    conversation_id: int
+    run_id: int | None
+    status: str
+    attempt: int
+    restarts: int
+    fence: int
+    harness: str
+    worker: str | None
+    error_code: str | None
+    error: str | None
+    result: str | None
+    usage: dict[str, Any] | None
+    lease_expires_at: datetime | None
+    deadline_at: datetime | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+def conversation_view(row: ConversationRow) -> ConversationView:
+    return ConversationView(
+        id=row.id,
+        title=row.title,
+        agent=AgentView(
+            harness=row.harness,
+            model=row.model,
+            instructions=row.instructions,
+            tools=row.tools,
+            settings=row.settings,
+        ),
+        timezone=row.timezone,
+        parent_id=row.parent_id,
+        parent_seq=row.parent_seq,
+        run_id=row.run_id,
+        last_seq=row.last_seq,
+        busy=row.active_task_id is not None,
+        created_at=row.created_at,
+    )
+
+
+def entry_view(row: EntryRow) -> EntryView:
+    mark = None
+    if row.schedule_id is not None and row.fire_at is not None:
+        mark = ScheduledMark(schedule_id=row.schedule_id, run_id=row.run_id, fire_at=row.fire_at)
+    return EntryView(
+        seq=row.seq,
+        role=row.role,
+        content=row.content,
+        tool_calls=row.tool_calls,
+        tool_call_id=row.tool_call_id,
+        run_id=row.run_id,
+        scheduled=mark,
+        created_at=row.created_at,
+    )
+
+
+def schedule_view(row: ScheduleRow) -> ScheduleView:
+    """A schedule with its effective policies and its next fires."""
+    fields = {name: getattr(row, name) for name in ScheduleView.model_fields if hasattr(row, name)}
+    return ScheduleView(
+        **fields,
+        summary=summary(row.timing),
+        next_runs=next_runs(row),
+        retry=RetryView(
+            max_attempts=row.retry_max_attempts,
+            initial_delay_seconds=row.retry_initial_delay_seconds,
+            max_delay_seconds=row.retry_max_delay_seconds,
+        ),
+    )
+
+
+def next_runs(row: ScheduleRow, count: int = NEXT_RUNS) -> list[NextRun]:
+    """The next fires of an active schedule, as far as ``ends_at`` allows."""
+    if row.next_fire_at is None:
+        return []
+    shown = [row.next_fire_at]
+    for instant in occurrences(row.timing, row.next_fire_at, row.ends_at):
+        if len(shown) >= count:
+            break
+        shown.append(instant)
+    return [next_run(instant, row.timezone) for instant in shown[:count]]
+
+
+def next_run(instant: datetime, timezone: str) -> NextRun:
+    """An occurrence as people read it."""
+    return NextRun(**run_view(instant, timezone))
+
+
+def run_view_of(row: RunRow, served: frozenset[str] | None = None) -> RunView:
+    """A run; ``served`` are the harnesses that workers serve, to say why a pending one does not start."""
+    fields = {name: getattr(row, name) for name in RunView.model_fields if hasattr(row, name)}
+    fields["reason_text"] = row.reason_text or _waiting_text(row, served)
+    return RunView(
+        **fields,
+        idempotency_key=f"run-{row.id}-attempt-{max(row.attempt, 1)}",
+        cancel_requested=row.cancel_requested_at is not None,
+    )
+
+
+def _waiting_text(row: RunRow, served: frozenset[str] | None) -> str | None:
+    match row.status:
+        case RunStatus.QUEUED:
+            return "queued: it waits in line for a slot of its schedule"
+        case RunStatus.PENDING if served is not None and row.harness is not None and row.harness not in served:
+            return f"pending: no worker serves the harness {row.harness}"
+        case RunStatus.PENDING:
+            return "pending: it waits for a worker, or for its conversation to be free"
+        case RunStatus.RETRY_WAIT:
+            return f"retry_wait: attempt {row.attempt} failed ({row.error or row.error_code}); it will be tried again"
+        case _:
+            return None

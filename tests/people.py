@@ -1,0 +1,33 @@
+"""A principal with a conversation, for tests of the services."""
+
+from agentsched.core.words import Scope
+from agentsched.service import conversations, keys, schedules
+from agentsched.service.caller import Caller
+from agentsched.service.requests import AgentSpec, NewConversation, NewSchedule
+from agentsched.settings import Settings
+from agentsched.store.database import Database
+from agentsched.store.schedules import ScheduleRow
+
+HARNESS = "test"
+
+
+async def somebody(db: Database, name: str = "ada", timezone: str | None = "UTC") -> Caller:
+    """A principal with an admin's rights."""
+    principal = await keys.ensure_principal(db, name, timezone)
+    return Caller(principal.id, Scope.ADMIN, "key:0")
+
+
+async def conversation(db: Database, settings: Settings, caller: Caller, harness: str = HARNESS) -> int:
+    """An empty conversation whose agent only the test serves; its id."""
+    request = NewConversation(agent=AgentSpec(harness=harness))
+    return (await conversations.create(db, settings, caller, request)).id
+
+
+async def schedule(
+    db: Database, settings: Settings, caller: Caller, conversation_id: int, **fields: object
+) -> ScheduleRow:
+    """A schedule of the conversation, every five minutes unless other fields say otherwise."""
+    timed = {"cron", "every", "at", "in", "webhook"} & fields.keys()
+    body = {"prompt": "x"} | ({} if timed else {"cron": "*/5 * * * *"}) | fields
+    row, _ = await schedules.create(db, settings, caller, conversation_id, NewSchedule.model_validate(body))
+    return row
