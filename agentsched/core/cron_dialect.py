@@ -111,11 +111,7 @@ def _five_of(texts: list[str]) -> str:
         # Seconds come first wherever there are six fields, but for croniter, which has them last.
         readings = [texts[1:], texts[:5]] if texts[-1].isdecimal() else [texts[1:]]
     valid = list(dict.fromkeys(repair for reading in readings if (repair := _repaired(reading))))
-    year = (
-        " For a date in one year only, use `at`."
-        if len(texts) == 7 or re.fullmatch(r"\d{4}", texts[-1])
-        else ""
-    )
+    year = " For a date in one year only, use `at`." if len(texts) == 7 or re.fullmatch(r"\d{4}", texts[-1]) else ""
     if not valid:
         return f"Write minute, hour, day of the month, month and weekday, such as `0 9 * * 1-5`.{year}"
     if texts[0] not in {"0", "00"} and valid[0] == "* * * * *":

@@ -267,9 +267,7 @@ def _nth_weekday(item: str) -> str:
             instead=f"L{day}",
             advice=f"(`L{day}` is the last {_WEEKDAY_NAMES[day]} of the month.)",
         )
-    raise Fault(
-        "cron_syntax", f"`{item}` is not a weekday.", advice="Write `L5` for the last Friday of the month."
-    )
+    raise Fault("cron_syntax", f"`{item}` is not a weekday.", advice="Write `L5` for the last Friday of the month.")
 
 
 _WEEKDAY_NAMES = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")

@@ -46,13 +46,9 @@ def parse_duration(text: str, *, field: str) -> int:
     parts = [(int(count), unit) for count, unit in _PART.findall(wanted)]
     units = {unit for _, unit in parts}
     if units & _SECONDS:
-        seconds = sum(
-            count if unit in _SECONDS else count * 60 * _UNITS.get(unit, 0) for count, unit in parts
-        )
+        seconds = sum(count if unit in _SECONDS else count * 60 * _UNITS.get(unit, 0) for count, unit in parts)
         fix = f'Write "{format_minutes(max(1, -(-seconds // 60)))}".'
-        raise _refused(
-            "duration_seconds", field, text, "counts seconds, and schedules count whole minutes", fix
-        )
+        raise _refused("duration_seconds", field, text, "counts seconds, and schedules count whole minutes", fix)
     if units & _MONTHS_AND_YEARS:
         fix = 'Use days or weeks, or `cron`, such as "0 9 1 * *" for the first of every month.'
         raise _refused("duration_syntax", field, text, "counts months or years, which differ in length", fix)

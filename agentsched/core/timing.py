@@ -46,12 +46,7 @@ class Timing:
 
     def __post_init__(self) -> None:
         given = (self.cron is not None, self.every_minutes is not None, self.at is not None)
-        expected = {
-            Kind.CRON: (True, False, False),
-            Kind.INTERVAL: (False, True, False),
-            Kind.ONCE: (False, False, True),
-            Kind.WEBHOOK: (False, False, False),
-        }[self.kind]
+        expected = (self.kind is Kind.CRON, self.kind is Kind.INTERVAL, self.kind is Kind.ONCE)
         if given != expected or (self.anchor_at is not None) != (self.kind is Kind.INTERVAL):
             raise ValueError(f"a timing of kind {self.kind} has exactly the fields of its kind: {self}")
 
@@ -178,9 +173,7 @@ def _timing(
     anchor_at: datetime | None = None,
     at: datetime | None = None,
 ) -> Timing:
-    return Timing(
-        kind=kind, cron=cron, every_minutes=every_minutes, anchor_at=anchor_at, at=at, timezone=timezone
-    )
+    return Timing(kind=kind, cron=cron, every_minutes=every_minutes, anchor_at=anchor_at, at=at, timezone=timezone)
 
 
 def _not_exactly_one(given: list[str]) -> Problem:

@@ -1,0 +1,179 @@
+"""Occurrences against the brute-force oracle, at and between changes of the clocks."""
+
+from datetime import datetime, timedelta
+from itertools import islice, pairwise
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from agentsched.core.cron import parse
+from agentsched.core.problems import Refused
+from agentsched.core.timing import Kind, Timing, next_occurrence, occurrences
+from tests.core import oracle
+from tests.core.expressions import bounded, expressions, fields, frequent
+from tests.core.oracle import Expression, Meaning, utc
+
+# Each with a year in which something happens: a day left out in Apia, midnight gaps in Santiago and Sao Paulo, half
+# an hour in Lord_Howe, Ramadan in Casablanca.
+YEARS = {
+    "Europe/Berlin": 2026,
+    "America/New_York": 2026,
+    "Australia/Lord_Howe": 2026,
+    "Asia/Kathmandu": 1986,
+    "America/Santiago": 2026,
+    "Africa/Casablanca": 2025,
+    "Pacific/Apia": 2011,
+    "America/Sao_Paulo": 2018,
+}
+CHANGES = [
+    (zone, change)
+    for zone, year in YEARS.items()
+    for change in oracle.changes_of_clocks(zone, utc(f"{year - 1}-12-15"), utc(f"{year + 1}-01-15"))
+]
+ANY_DAY = Meaning("*", frozenset(range(1, 32)), star=True)
+ANY_MONTH = Meaning("*", frozenset(range(1, 13)), star=True)
+ANY_WEEKDAY = Meaning("*", frozenset(range(7)), star=True)
+
+
+def cron(expression: str, zone: str) -> Timing:
+    return Timing(kind=Kind.CRON, cron=expression, every_minutes=None, anchor_at=None, at=None, timezone=zone)
+
+
+def occurs(expression: Expression) -> bool:
+    try:
+        parse(expression.text)
+    except Refused as refused:
+        codes = [problem.code for problem in refused.problems]
+        if codes != ["cron_never_occurs"]:
+            raise
+        return False
+    return True
+
+
+def test_every_zone_changes_its_clocks() -> None:
+    assert {zone for zone, _ in CHANGES} == set(YEARS)
+
+
+@bounded(250)
+@given(expression=frequent(), change=st.sampled_from(CHANGES), start=st.integers(1, 40 * 60))
+def test_around_a_change_of_the_clocks(expression: Expression, change: tuple[str, datetime], start: int) -> None:
+    zone, at = change
+    after = at - timedelta(minutes=start)
+    until = at + timedelta(hours=44)
+    got = list(occurrences(cron(expression.text, zone), after, until))
+    # The oracle walks one stretch for all starts, so that the wall clocks are computed once a change.
+    expected = oracle.occurrences(expression, zone, at - timedelta(minutes=40 * 60 + 1), until)
+    assert got == [instant for instant in expected if instant > after]
+
+
+NINE = Meaning("9", frozenset([9]))
+HALF_PAST = Meaning("30", frozenset([30]))
+YEARLONG = [
+    Expression(HALF_PAST, Meaning("0-3", frozenset([0, 1, 2, 3])), ANY_DAY, ANY_MONTH, ANY_WEEKDAY),
+    Expression(
+        Meaning("*/20", frozenset([0, 20, 40]), star=True),
+        Meaning("22-2", frozenset([22, 23, 0, 1, 2])),
+        ANY_DAY,
+        ANY_MONTH,
+        Meaning("sat-mon", frozenset([6, 0, 1])),
+    ),
+    Expression(Meaning("5", frozenset([5])), NINE, Meaning("L", frozenset(), last_day=True), ANY_MONTH, ANY_WEEKDAY),
+]
+
+
+@pytest.mark.parametrize(("zone", "year"), YEARS.items())
+def test_over_a_whole_year(zone: str, year: int) -> None:
+    after, until = utc(f"{year}-01-01"), utc(f"{year + 1}-01-01")
+    for expression in YEARLONG:
+        assert list(occurrences(cron(expression.text, zone), after, until)) == oracle.occurrences(
+            expression, zone, after, until
+        )
+
+
+@bounded(60)
+@given(expression=expressions(), zone=st.sampled_from(sorted(YEARS)))
+def test_any_expression_over_a_fortnight(expression: Expression, zone: str) -> None:
+    after = utc(f"{YEARS[zone]}-02-20")
+    until = after + timedelta(days=14)
+    expected = oracle.occurrences(expression, zone, after, until)
+    if occurs(expression):
+        # The normalised form means the same as the one that was written.
+        timing = cron(parse(expression.text).normalised, zone)
+        assert list(occurrences(timing, after, until)) == expected
+    else:
+        assert expected == []
+
+
+@bounded(150)
+@given(
+    expression=expressions(),
+    zone=st.sampled_from(sorted(YEARS)),
+    after=st.datetimes(datetime(1990, 1, 1), datetime(2060, 1, 1)),
+)
+def test_occurrences_are_whole_minutes_that_increase(expression: Expression, zone: str, after: datetime) -> None:
+    assume(occurs(expression))
+    last = utc(after.isoformat())
+    for instant in islice(occurrences(cron(expression.text, zone), last), 20):
+        assert instant > last
+        assert instant.utcoffset() == timedelta(0)
+        assert (instant.second, instant.microsecond) == (0, 0)
+        last = instant
+
+
+@bounded(60)
+@given(expression=expressions(), zone=st.sampled_from(sorted(YEARS)), skip=st.integers(0, 10**6))
+def test_an_occurrence_is_the_next_for_every_instant_since_the_one_before(
+    expression: Expression, zone: str, skip: int
+) -> None:
+    assume(occurs(expression))
+    timing = cron(expression.text, zone)
+    first, second = islice(occurrences(timing, utc("2026-03-01")), 2)
+    between = first + (second - first) * (skip % 1000) / 1000
+    assert next_occurrence(timing, between) == second
+
+
+@bounded(6)
+@given(expression=expressions())
+def test_the_smallest_gap_over_the_whole_cycle(expression: Expression) -> None:
+    expected = oracle.smallest_gap(expression)
+    if expected is None:
+        with pytest.raises(Refused) as refused:
+            parse(expression.text)
+        assert refused.value.problems[0].code == "cron_never_occurs"
+    else:
+        assert parse(expression.text).smallest_gap_minutes() == expected
+
+
+@bounded(100)
+@given(minute=fields(0, 59), hour=fields(0, 23))
+def test_no_two_slots_are_closer_than_the_smallest_gap(minute: Meaning, hour: Meaning) -> None:
+    expression = Expression(minute, hour, ANY_DAY, ANY_MONTH, ANY_WEEKDAY)
+    gap = parse(expression.text).smallest_gap_minutes()
+    slots = list(islice(occurrences(cron(expression.text, "UTC"), utc("2026-01-01")), 200))
+    assert min((later - earlier) for earlier, later in pairwise(slots)) >= timedelta(minutes=gap)
+
+
+def test_leap_days_across_the_year_2100() -> None:
+    timing = cron("0 0 29 2 *", "Europe/Berlin")
+    assert list(islice(occurrences(timing, utc("2092-03-01")), 2)) == [
+        utc("2096-02-28T23:00"),
+        utc("2104-02-28T23:00"),
+    ]
+
+
+def test_a_leap_day_on_a_sunday_is_found_forty_years_on() -> None:
+    assert next_occurrence(cron("0 0 29 2 */7", "UTC"), utc("2088-03-01")) == utc("2128-02-29")
+
+
+def test_a_day_that_a_zone_left_out_has_no_occurrence() -> None:
+    timing = cron("0 9 * * *", "Pacific/Apia")
+    assert list(occurrences(timing, utc("2011-12-29"), utc("2012-01-01"))) == [
+        utc("2011-12-29T19:00"),
+        utc("2011-12-30T19:00"),
+        utc("2011-12-31T19:00"),
+    ]
+
+
+def test_there_is_none_once_the_calendar_ends() -> None:
+    assert next_occurrence(cron("0 0 1 1 *", "UTC"), utc("9998-06-01")) is None
