@@ -31,6 +31,7 @@ class Claimed:
     agent: Agent
     max_history_entries: int | None
     idempotency_key: str | None
+    claimed_at: datetime
     lease_expires_at: datetime
     deadline_at: datetime
 
@@ -41,8 +42,6 @@ async def claim(
     """Claim up to ``max_tasks`` tasks of these harnesses; none are claimed twice, however many workers ask at once."""
     async with db.begin() as conn:
         await workers.hear(conn, worker, harnesses)
-        full: set[int] = set()
-        candidates: list[Candidate] = []
         found = await tasks.find_candidates(conn, harnesses, max_tasks * CANDIDATES_A_TASK, full=[])
         if not found:
             return []
@@ -70,7 +69,7 @@ async def claim(
         await tasks.claim(conn, chosen, worker=worker, lease_seconds=settings.lease_seconds, now=now)
         await runs.mark_claimed(conn, [c.run_id for c in chosen if c.run_id is not None], now)
         rows = await assignments.read(conn, [c.id for c in chosen])
-        return [_claimed(row) for row in rows]
+        return [_claimed(row, now) for row in rows]
 
 
 def _one_a_conversation(found: Sequence[Candidate]) -> list[Candidate]:
@@ -80,7 +79,7 @@ def _one_a_conversation(found: Sequence[Candidate]) -> list[Candidate]:
     return list(first.values())
 
 
-def _claimed(row: AssignmentRow) -> Claimed:
+def _claimed(row: AssignmentRow, now: datetime) -> Claimed:
     return Claimed(
         id=row.task_id,
         fence=row.fence,
@@ -93,6 +92,7 @@ def _claimed(row: AssignmentRow) -> Claimed:
         agent=Agent(row.harness, row.model, row.instructions, tuple(row.tools), dict(row.settings)),
         max_history_entries=row.max_history_entries,
         idempotency_key=None if row.run_id is None else f"run-{row.run_id}-attempt-{row.attempt}",
+        claimed_at=now,
         lease_expires_at=row.lease_expires_at,
         deadline_at=row.deadline_at,
     )

@@ -39,6 +39,11 @@ UPDATE tasks SET status = 'cancelled', finished_at = :now
 WHERE run_id IN (SELECT id FROM cancelled) AND status = 'pending'
 """)
 
+_CANCEL_QUEUED = text("""
+UPDATE runs SET status = 'cancelled', cancel_requested_at = :now, finished_at = :now
+WHERE id = :id AND status = 'queued'
+""")
+
 _ASK_TO_STOP = text("""
 WITH asked AS (
     UPDATE runs SET cancel_requested_at = :now
@@ -141,6 +146,11 @@ async def skip_line(
 async def cancel_unstarted(conn: AsyncConnection, ids: Sequence[int], now: datetime) -> None:
     """pending or retry_wait → cancelled, with the pending task."""
     await conn.execute(_CANCEL_UNSTARTED, {"ids": ids, "now": now})
+
+
+async def cancel_queued(conn: AsyncConnection, run_id: int, now: datetime) -> None:
+    """queued → cancelled."""
+    await conn.execute(_CANCEL_QUEUED, {"id": run_id, "now": now})
 
 
 async def ask_to_stop(conn: AsyncConnection, ids: Sequence[int], now: datetime) -> None:

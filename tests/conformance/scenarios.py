@@ -8,6 +8,7 @@ from sqlalchemy import text
 from agentsched.core.attempt import End
 from agentsched.service import claim, finish, lifecycle, tick, update
 from agentsched.service.caller import Caller
+from agentsched.service.cancel_run import cancel_run
 from agentsched.service.claim import Claimed
 from agentsched.service.requests import SchedulePatch
 from agentsched.service.schedules import get
@@ -40,9 +41,7 @@ class Scenario:
         fields: dict[str, Any] = {"cron": "*/5 * * * *", "timezone": "UTC", "mode": "fork", "timeout_seconds": 86400}
         if {"at", "every", "in", "webhook"} & case["schedule"].keys():
             del fields["cron"]
-        row = await people.schedule(
-            self.db, self.settings, self.caller, conversation_id, **(fields | case["schedule"])
-        )
+        row = await people.schedule(self.db, self.settings, self.caller, conversation_id, **(fields | case["schedule"]))
         self.schedule_id = row.id
 
     async def step(self, step: Step) -> None:
@@ -68,6 +67,7 @@ class Scenario:
             "resume": self._resume,
             "update": self._update,
             "cancel": self._cancel,
+            "cancel_run": self._cancel_run,
             "run_now": self._run_now,
         }
 
@@ -130,6 +130,9 @@ class Scenario:
     async def _cancel(self, _: Step) -> None:
         await lifecycle.cancel(self.db, self.caller, self.schedule_id)
 
+    async def _cancel_run(self, step: Step) -> None:
+        await cancel_run(self.db, self.caller, await self._run_id(step["run"]))
+
     async def _run_now(self, step: Step) -> None:
         run = await lifecycle.run_now(self.db, self.caller, self.schedule_id)
         self.labels[step.get("label", "")] = run.id
@@ -170,9 +173,7 @@ class Scenario:
                 {key: _plain(row[key]) for key in wanted} for row, wanted in zip(considered, expected, strict=False)
             ]
             assert relevant == expected, [(_plain(r["fire_at"]), r["status"], r["reason"]) for r in shown]
-            assert len(considered) == len(expected), [
-                (_plain(r["fire_at"]), r["status"], r["reason"]) for r in shown
-            ]
+            assert len(considered) == len(expected), [(_plain(r["fire_at"]), r["status"], r["reason"]) for r in shown]
         for status, count in case.get("ledger_counts", {}).items():
             assert sum(row.status == status for row in rows) == count
         await self._check_schedule(case.get("schedule_after", {}))
