@@ -105,11 +105,10 @@ def _refuse_field_count(expression: str, texts: list[str]) -> NoReturn:
 
 def _five_of(texts: list[str]) -> str:
     """What the person who wrote six or seven fields may have meant."""
-    if len(texts) == 7:
-        readings = [texts[1:6]]
-    else:
-        # Seconds come first wherever there are six fields, but for croniter, which has them last.
-        readings = [texts[1:], texts[:5]] if texts[-1].isdecimal() else [texts[1:]]
+    # Seconds come first wherever there are six fields, but for croniter, which has them last.
+    readings = [texts[1:6]]
+    if len(texts) == 6 and texts[-1].isdecimal():
+        readings.append(texts[:5])
     valid = list(dict.fromkeys(repair for reading in readings if (repair := _repaired(reading))))
     year = " For a date in one year only, use `at`." if len(texts) == 7 or re.fullmatch(r"\d{4}", texts[-1]) else ""
     if not valid:

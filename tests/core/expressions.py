@@ -11,6 +11,10 @@ from tests.core.oracle import Expression, Meaning
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
+ANY_DAY = Meaning("*", frozenset(range(1, 32)), star=True)
+ANY_MONTH = Meaning("*", frozenset(range(1, 13)), star=True)
+ANY_WEEKDAY = Meaning("*", frozenset(range(7)), star=True)
+
 Named = Callable[[int], str]
 
 
@@ -94,25 +98,23 @@ def expressions(draw: st.DrawFn) -> Expression:
     match draw(st.sampled_from(["plain", "plain", "special day", "special weekday"])):
         case "special day":
             day = draw(special_days())
-            weekday = weekday if weekday.star else Meaning("*", frozenset(range(7)), star=True)
+            weekday = weekday if weekday.star else ANY_WEEKDAY
         case "special weekday":
             weekday = draw(special_weekdays())
-            day = day if day.star else Meaning("*", frozenset(range(1, 32)), star=True)
+            day = day if day.star else ANY_DAY
         case _:
             pass
     return Expression(draw(fields(0, 59)), draw(fields(0, 23)), day, draw(fields(1, 12, MONTHS)), weekday)
 
 
 @st.composite
-def frequent(draw: st.DrawFn) -> Expression:
-    """An expression that occurs about daily, so that changes of the clocks matter to it."""
-    night = st.sets(st.integers(0, 3), min_size=1).map(_list_of)
-    any_day = Meaning("*", frozenset(range(1, 32)), star=True)
-    any_weekday = Meaning("*", frozenset(range(7)), star=True)
-    day = draw(st.one_of(st.just(any_day), fields(1, 31)))
-    weekday = draw(st.one_of(st.just(any_weekday), fields(0, 6, WEEKDAYS)))
-    month = Meaning("*", frozenset(range(1, 13)), star=True)
-    return Expression(draw(fields(0, 59)), draw(st.one_of(fields(0, 23), night)), day, month, weekday)
+def frequent(draw: st.DrawFn, hour: int) -> Expression:
+    """An expression that occurs about daily, most often near that hour."""
+    near = st.sets(st.sampled_from([(hour + off) % 24 for off in (-1, 0, 1)]), min_size=1).map(_list_of)
+    day, weekday = ANY_DAY, ANY_WEEKDAY
+    if draw(st.integers(0, 3)) == 0:
+        day, weekday = draw(fields(1, 31)), draw(fields(0, 6, WEEKDAYS))
+    return Expression(draw(fields(0, 59)), draw(st.one_of(near, near, fields(0, 23))), day, ANY_MONTH, weekday)
 
 
 def _list_of(values: set[int]) -> Meaning:

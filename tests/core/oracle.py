@@ -133,20 +133,16 @@ def _fires(expression: Expression, walls: list[int]) -> Iterator[int]:
             days[day] = expression.on(date.fromordinal(day + EPOCH_DAY))
         return days[day]
 
-    newest = walls[0] - 1
-    before = walls[0] - 1
+    fixed = not expression.elapsed
+    newest = before = walls[0] - 1
     for index, wall in enumerate(walls):
-        skipped = range(before + 1, wall)
-        if expression.elapsed:
-            fires = matches(wall)
-        else:
-            fires = wall > newest and matches(wall)
-            if 0 < len(skipped) < 3 * 60:
-                fires = fires or any(matches(gone) for gone in skipped)
+        fires = wall % MINUTES_IN_DAY in times and matches(wall) and not (fixed and wall <= newest)
+        if fixed and 0 < wall - before - 1 < 3 * 60:
+            fires = fires or any(map(matches, range(before + 1, wall)))
         if fires:
             yield index
-        newest = max(newest, wall)
         before = wall
+        newest = max(newest, wall)
 
 
 def changes_of_clocks(zone: str, first: datetime, until: datetime) -> list[datetime]:

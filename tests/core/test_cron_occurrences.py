@@ -1,17 +1,17 @@
 """Occurrences against the brute-force oracle, at and between changes of the clocks."""
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import islice, pairwise
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentsched.core.cron import parse
+from agentsched.core.cron import members, parse
 from agentsched.core.problems import Refused
 from agentsched.core.timing import Kind, Timing, next_occurrence, occurrences
 from tests.core import oracle
-from tests.core.expressions import bounded, expressions, fields, frequent
+from tests.core.expressions import ANY_DAY, ANY_MONTH, ANY_WEEKDAY, bounded, expressions, fields, frequent
 from tests.core.oracle import Expression, Meaning, utc
 
 # Each with a year in which something happens: a day left out in Apia, midnight gaps in Santiago and Sao Paulo, half
@@ -31,9 +31,6 @@ CHANGES = [
     for zone, year in YEARS.items()
     for change in oracle.changes_of_clocks(zone, utc(f"{year - 1}-12-15"), utc(f"{year + 1}-01-15"))
 ]
-ANY_DAY = Meaning("*", frozenset(range(1, 32)), star=True)
-ANY_MONTH = Meaning("*", frozenset(range(1, 13)), star=True)
-ANY_WEEKDAY = Meaning("*", frozenset(range(7)), star=True)
 
 
 def cron(expression: str, zone: str) -> Timing:
@@ -55,16 +52,45 @@ def test_every_zone_changes_its_clocks() -> None:
     assert {zone for zone, _ in CHANGES} == set(YEARS)
 
 
-@bounded(250)
-@given(expression=frequent(), change=st.sampled_from(CHANGES), start=st.integers(1, 40 * 60))
-def test_around_a_change_of_the_clocks(expression: Expression, change: tuple[str, datetime], start: int) -> None:
+@bounded(200)
+@given(change=st.sampled_from(CHANGES), data=st.data(), start=st.integers(1, 40 * 60))
+def test_around_a_change_of_the_clocks(change: tuple[str, datetime], data: st.DataObject, start: int) -> None:
     zone, at = change
+    hour = (at - timedelta(minutes=1)).astimezone(oracle.pinned_zone(zone)).hour
+    expression = data.draw(frequent(hour))
     after = at - timedelta(minutes=start)
     until = at + timedelta(hours=44)
-    got = list(occurrences(cron(expression.text, zone), after, until))
     # The oracle walks one stretch for all starts, so that the wall clocks are computed once a change.
     expected = oracle.occurrences(expression, zone, at - timedelta(minutes=40 * 60 + 1), until)
+    got = list(occurrences(cron(expression.text, zone), after, until))
     assert got == [instant for instant in expected if instant > after]
+
+
+SPECIAL_DAYS = [
+    Meaning("L", frozenset(), last_day=True),
+    Meaning("30,L", frozenset([30]), last_day=True),
+    *(Meaning(f"{day}W", frozenset(), nearest=day) for day in range(1, 32)),
+]
+SPECIAL_WEEKDAYS = [
+    *(Meaning(f"{day}#{nth}", frozenset(), nth=frozenset([(day, nth)])) for day in range(7) for nth in range(1, 6)),
+    *(Meaning(f"L{day}", frozenset(), nth=frozenset([(day, 0)])) for day in range(7)),
+]
+
+
+@pytest.mark.parametrize(
+    ("day", "weekday"),
+    [(day, ANY_WEEKDAY) for day in SPECIAL_DAYS] + [(ANY_DAY, weekday) for weekday in SPECIAL_WEEKDAYS],
+    ids=lambda field: field.text,
+)
+def test_special_days_of_every_kind_of_month(day: Meaning, weekday: Meaning) -> None:
+    noon = Expression(Meaning("0", frozenset([0])), Meaning("12", frozenset([12])), day, ANY_MONTH, weekday)
+    parsed = parse(noon.text)
+    # These months have all lengths and begin on all weekdays.
+    for year, month in [(year, month) for year in range(2020, 2033) for month in (1, 2, 4)]:
+        first = date(year, month, 1)
+        days = [first + timedelta(days=count) for count in range(31)]
+        expected = [at.day for at in days if at.month == month and noon.on(at)]
+        assert members(parsed.days_of(year, month)) == expected, (year, month)
 
 
 NINE = Meaning("9", frozenset([9]))
@@ -143,6 +169,20 @@ def test_the_smallest_gap_over_the_whole_cycle(expression: Expression) -> None:
         assert refused.value.problems[0].code == "cron_never_occurs"
     else:
         assert parse(expression.text).smallest_gap_minutes() == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "minutes"),
+    [
+        ("0 0 1,31 1,12 *", 1440),
+        ("0 0 1 1 *", 365 * 1440),
+        ("0 0 29 2 *", 1461 * 1440),
+        ("0 0 29 2 */7", 28 * 1461 // 4 * 1440),
+        ("59,0 0,23 31 12 *", 59),
+    ],
+)
+def test_the_smallest_gap_across_years(expression: str, minutes: int) -> None:
+    assert parse(expression).smallest_gap_minutes() == minutes
 
 
 @bounded(100)
