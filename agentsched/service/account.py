@@ -11,7 +11,7 @@ from agentsched.core.reasons import reason_text
 from agentsched.core.timing import occurrences
 from agentsched.core.words import Reason, RunStatus
 from agentsched.store import fires, targets
-from agentsched.store.fires import NewRun
+from agentsched.store.fires import Recorded
 from agentsched.store.schedules import ScheduleRow
 
 ROWS_AT_MOST = 1000
@@ -37,9 +37,9 @@ async def account_due_slots(
     ids = (await targets.allocate_ids(conn, runs=len(newest) + (missed > 0))).runs
     rows = []
     if missed:
-        rows.append(_row(schedule, next(ids), first, RunStatus.MISSED, Reason.MISFIRE, now, missed, last_missed))
-    rows += [_row(schedule, next(ids), slot, RunStatus.SKIPPED, reason, now, None, None) for slot in newest]
-    await fires.insert_runs(conn, rows, now)
+        rows.append(_row(schedule, next(ids), first, RunStatus.MISSED, Reason.MISFIRE, missed, last_missed))
+    rows += [_row(schedule, next(ids), slot, RunStatus.SKIPPED, reason, None, None) for slot in newest]
+    await fires.insert_recorded(conn, rows, now)
     return newest[-1]
 
 
@@ -49,26 +49,18 @@ def _row(
     fire_at: datetime,
     status: RunStatus,
     reason: Reason,
-    now: datetime,
     missed_count: int | None,
     missed_until: datetime | None,
-) -> NewRun:
-    return NewRun(
+) -> Recorded:
+    return Recorded(
         id=run_id,
-        principal_id=schedule.principal_id,
         schedule_id=schedule.id,
-        version=schedule.version,
-        trigger=schedule.kind,
         fire_at=fire_at,
         occurrence_key=slot_key(fire_at),
         status=status,
         reason=reason,
         reason_text=reason_text(reason),
-        conversation_id=None,
-        attempt=0,
         missed_count=missed_count,
         missed_until=missed_until,
         overdue=False,
-        counted=False,
-        finished_at=now,
     )

@@ -1,11 +1,13 @@
 """Fire everything that is due: batch after batch, errors of single rows isolated (DESIGN §6)."""
 
+import asyncio
+
 import structlog
 from sqlalchemy.exc import DBAPIError
 
-from agentsched.service.fire_batch import FireCounts, fire_locked, record_poison
+from agentsched.service.fire_batch import FireCounts, Overspent, fire_locked, record_poison
 from agentsched.settings import Settings
-from agentsched.store import clock, due
+from agentsched.store import due
 from agentsched.store.database import Database, sqlstate
 
 log = structlog.get_logger()
@@ -21,10 +23,14 @@ LOCKED_A_PASS = 100
 async def fire_due(db: Database, settings: Settings) -> FireCounts:
     """Fire all due schedules: in batches without waiting, then the ones that were locked, one at a time.
 
-    Raises the database's error when it is none of a single row's; what was committed before it stays.
+    ``fire_connections`` batches at once, so that one is decided while another is written. Raises the database's
+    error when it is none of a single row's; what was committed before it stays.
     """
     total = FireCounts()
-    while (counts := await _fire_batch(db, settings)) is not None:
+    passes = [_fire_batches(db, settings) for _ in range(settings.fire_connections)]
+    for counts in await asyncio.gather(*passes, return_exceptions=True):
+        if isinstance(counts, BaseException):
+            raise counts
         total.add(counts)
     after = 0
     while locked := await _find_locked(db, after):
@@ -39,21 +45,32 @@ async def fire_one(db: Database, settings: Settings, schedule_id: int) -> FireCo
 
     An error of the row pauses the schedule with reason ``error`` and records its slot as failed.
     """
-    try:
+    while True:
+        try:
+            async with db.begin(lock_timeout_ms=LOCK_TIMEOUT_MS) as conn:
+                if not await due.lock_one_due(conn, schedule_id):
+                    return FireCounts()
+                return await fire_locked(conn, settings, [schedule_id])
+        except Overspent:
+            continue
+        except DBAPIError as error:
+            if sqlstate(error) == LOCK_NOT_AVAILABLE:
+                log.info("fire.locked", schedule_id=schedule_id)
+                return FireCounts()
+            if not _is_of_a_row(error):
+                raise
+            reason = str(error.orig)
         async with db.begin(lock_timeout_ms=LOCK_TIMEOUT_MS) as conn:
             if not await due.lock_one_due(conn, schedule_id):
                 return FireCounts()
-            return await fire_locked(conn, settings, [schedule_id])
-    except DBAPIError as error:
-        if sqlstate(error) == LOCK_NOT_AVAILABLE:
-            log.info("fire.locked", schedule_id=schedule_id)
-            return FireCounts()
-        if not _is_of_a_row(error):
-            raise
-        async with db.begin(lock_timeout_ms=LOCK_TIMEOUT_MS) as conn:
-            if not await due.lock_one_due(conn, schedule_id):
-                return FireCounts()
-            return await record_poison(conn, schedule_id, str(error.orig), await clock.now(conn))
+            return await record_poison(conn, schedule_id, reason)
+
+
+async def _fire_batches(db: Database, settings: Settings) -> FireCounts:
+    total = FireCounts()
+    while (counts := await _fire_batch(db, settings)) is not None:
+        total.add(counts)
+    return total
 
 
 async def _find_locked(db: Database, after: int) -> list[int]:
@@ -70,6 +87,8 @@ async def _fire_batch(db: Database, settings: Settings) -> FireCounts | None:
             if not ids:
                 return None
             return await fire_locked(conn, settings, ids)
+    except Overspent:
+        return FireCounts()
     except DBAPIError as error:
         if not _is_of_a_row(error):
             raise

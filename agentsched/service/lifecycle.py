@@ -9,11 +9,9 @@ from agentsched.core.occurrence_keys import manual_key
 from agentsched.core.timing import Kind, next_occurrence
 from agentsched.core.words import (
     LIVE_SCHEDULE,
-    PRIORITY_LIVE,
     Mode,
     PauseReason,
     Reason,
-    RunStatus,
     ScheduleStatus,
     Trigger,
 )
@@ -28,7 +26,7 @@ from agentsched.service.schedules import owned
 from agentsched.service.update import ended
 from agentsched.store import clock, fires, ledger, runs, schedules, targets
 from agentsched.store.database import Database
-from agentsched.store.fires import NewRun
+from agentsched.store.fires import Started
 from agentsched.store.ledger import RunRow
 from agentsched.store.schedules import ScheduleRow
 from agentsched.store.targets import Start
@@ -142,38 +140,15 @@ async def _start_manual(conn: AsyncConnection, row: ScheduleRow, request_id: str
         mode=mode,
         snapshot_id=row.agent_id,
         title=targets.title(row.name, row.number, fire_at, row.timezone),
-        priority=PRIORITY_LIVE,
-        due_at=fire_at,
-        attempt=1,
         timeout_seconds=attempt_timeout(row.timeout_seconds, row.timing, fire_at),
         start_deadline_seconds=None,
     )
     await targets.open_conversations(conn, [start], now)
-    run = NewRun(
-        id=run_id,
-        principal_id=row.principal_id,
-        schedule_id=row.id,
-        version=row.version,
-        trigger=Trigger.MANUAL,
-        fire_at=fire_at,
-        occurrence_key=manual_key(request_id),
-        status=RunStatus.PENDING,
-        reason=None,
-        reason_text=None,
-        conversation_id=start.conversation_id,
-        attempt=1,
-        missed_count=None,
-        missed_until=None,
-        overdue=False,
-        counted=False,
-        finished_at=None,
-    )
-    await fires.insert_runs(conn, [run], now)
+    run = Started(run_id, row.id, fire_at, manual_key(request_id), start.conversation_id, overdue=False)
+    await fires.insert_started(conn, [run], now, trigger=Trigger.MANUAL)
     await targets.open_tasks(conn, [start], now)
     await schedules.spend(conn, row.id, admitted=0, day=now.astimezone(zone(row.timezone)).date())
-    today = now.date()
-    await fires.lock_principal_days(conn, [row.principal_id], today)
-    await fires.spend_principal_days(conn, {row.principal_id: 1}, today)
+    await fires.spend_principal_days(conn, {row.principal_id: 1}, now.date())
     return run_id
 
 

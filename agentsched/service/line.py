@@ -10,8 +10,6 @@ from agentsched.core.limits import attempt_timeout
 from agentsched.core.overlap import Flight, Limits, Line, Waiting, on_slot_open
 from agentsched.core.words import (
     IN_FLIGHT,
-    PRIORITY_BACKFILL,
-    PRIORITY_LIVE,
     Lane,
     Misfire,
     Mode,
@@ -98,9 +96,6 @@ def _start(schedule: ScheduleRow, run: QueuedRow, conversation_id: int, task_id:
         mode=Mode(run.mode),
         snapshot_id=run.agent_id,
         title=targets.title(schedule.name, schedule.number, run.fire_at, schedule.timezone),
-        priority=PRIORITY_BACKFILL if run.lane == Lane.BACKFILL else PRIORITY_LIVE,
-        due_at=run.fire_at,
-        attempt=1,
         timeout_seconds=attempt_timeout(run.timeout_seconds, schedule.timing, run.fire_at),
         start_deadline_seconds=None if late_is_fine else run.start_deadline_seconds,
     )

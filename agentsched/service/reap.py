@@ -11,8 +11,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from agentsched.core.attempt import End, runs_late
 from agentsched.core.limits import attempt_timeout
 from agentsched.core.words import (
-    PRIORITY_BACKFILL,
-    PRIORITY_LIVE,
     Misfire,
     Mode,
     Reason,
@@ -139,9 +137,6 @@ async def _start_retry(conn: AsyncConnection, run_id: int) -> bool:
         mode=Mode.APPEND,
         snapshot_id=schedule.agent_id,
         title="",
-        priority=PRIORITY_BACKFILL if run.trigger == Trigger.BACKFILL else PRIORITY_LIVE,
-        due_at=run.fire_at,
-        attempt=run.attempt + 1,
         timeout_seconds=attempt_timeout(run.timeout_seconds, schedule.timing, run.fire_at),
         start_deadline_seconds=None if late_is_fine else run.start_deadline_seconds,
     )

@@ -8,35 +8,37 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 
-class NewRun(NamedTuple):
-    """A row of the ledger as a fire writes it.
-
-    ``missed_*`` are for missed ones only; ``counted``: it spends of ``max_runs``.
-    """
+class Started(NamedTuple):
+    """A run that starts, as a fire writes it."""
 
     id: int
-    principal_id: int
     schedule_id: int
-    version: int
-    trigger: str
+    fire_at: datetime
+    occurrence_key: str
+    conversation_id: int
+    overdue: bool
+
+
+class Recorded(NamedTuple):
+    """A run that does not start: queued, skipped or missed. ``missed_*`` are for missed ones only."""
+
+    id: int
+    schedule_id: int
     fire_at: datetime
     occurrence_key: str
     status: str
     reason: str | None
     reason_text: str | None
-    conversation_id: int | None
-    attempt: int
     missed_count: int | None
     missed_until: datetime | None
     overdue: bool
-    counted: bool
-    finished_at: datetime | None
-    error_code: str | None = None
-    error: str | None = None
 
 
 class Advance(NamedTuple):
-    """How a schedule moves on, guarded by what was read. ``next_fire_at`` None completes it."""
+    """How a schedule moves on, guarded by what was read. ``next_fire_at`` None completes it.
+
+    ``day`` is the schedule's day, on which ``admitted`` runs are spent; ``day_noted``: its budget note is written.
+    """
 
     id: int
     version: int
@@ -46,26 +48,32 @@ class Advance(NamedTuple):
     last_fire_at: datetime | None
     admitted: int
     day: date
-    day_runs: int
-    day_tokens: int
     day_noted: bool
 
 
-_INSERT_RUNS = text("""
+_INSERT_STARTED = text("""
+INSERT INTO runs (id, principal_id, schedule_id, version, trigger, lane, fire_at, occurrence_key, status,
+                  conversation_id, attempt, overdue, counted, created_at)
+SELECT i.id, s.principal_id, s.id, s.version, coalesce(:trigger, s.kind), 'live', i.fire_at, i.occurrence_key,
+       'pending',
+       i.conversation_id, 1, i.overdue, CAST(:trigger AS text) IS NULL, :now
+FROM unnest(CAST(:c0 AS bigint[]), CAST(:c1 AS bigint[]), CAST(:c2 AS timestamptz[]), CAST(:c3 AS text[]),
+            CAST(:c4 AS bigint[]), CAST(:c5 AS boolean[]))
+     AS i(id, schedule_id, fire_at, occurrence_key, conversation_id, overdue)
+JOIN schedules s ON s.id = i.schedule_id
+""")
+
+_INSERT_RECORDED = text("""
 INSERT INTO runs (id, principal_id, schedule_id, version, trigger, lane, fire_at, occurrence_key, status, reason,
-                  reason_text, conversation_id, attempt, missed_count, missed_until, overdue, counted, finished_at,
-                  error_code, error, created_at)
-SELECT i.id, i.principal_id, i.schedule_id, i.version, i.trigger, 'live', i.fire_at, i.occurrence_key, i.status,
-       i.reason,
-       i.reason_text, i.conversation_id, i.attempt, i.missed_count, i.missed_until, i.overdue, i.counted, i.finished_at,
-       i.error_code, i.error, :now
-FROM unnest(CAST(:c0 AS bigint[]), CAST(:c1 AS bigint[]), CAST(:c2 AS bigint[]), CAST(:c3 AS integer[]),
-            CAST(:c4 AS text[]), CAST(:c5 AS timestamptz[]), CAST(:c6 AS text[]), CAST(:c7 AS text[]),
-            CAST(:c8 AS text[]), CAST(:c9 AS text[]), CAST(:c10 AS bigint[]), CAST(:c11 AS integer[]),
-            CAST(:c12 AS integer[]), CAST(:c13 AS timestamptz[]), CAST(:c14 AS boolean[]), CAST(:c15 AS boolean[]),
-            CAST(:c16 AS timestamptz[]), CAST(:c17 AS text[]), CAST(:c18 AS text[]))
-     AS i(id, principal_id, schedule_id, version, trigger, fire_at, occurrence_key, status, reason, reason_text,
-          conversation_id, attempt, missed_count, missed_until, overdue, counted, finished_at, error_code, error)
+                  reason_text, missed_count, missed_until, overdue, counted, finished_at, created_at)
+SELECT i.id, s.principal_id, s.id, s.version, s.kind, 'live', i.fire_at, i.occurrence_key, i.status, i.reason,
+       i.reason_text, i.missed_count, i.missed_until, i.overdue, i.status = 'queued',
+       CASE WHEN i.status <> 'queued' THEN CAST(:now AS timestamptz) END, :now
+FROM unnest(CAST(:c0 AS bigint[]), CAST(:c1 AS bigint[]), CAST(:c2 AS timestamptz[]), CAST(:c3 AS text[]),
+            CAST(:c4 AS text[]), CAST(:c5 AS text[]), CAST(:c6 AS text[]), CAST(:c7 AS integer[]),
+            CAST(:c8 AS timestamptz[]), CAST(:c9 AS boolean[]))
+     AS i(id, schedule_id, fire_at, occurrence_key, status, reason, reason_text, missed_count, missed_until, overdue)
+JOIN schedules s ON s.id = i.schedule_id
 """)
 
 _ADVANCE = text("""
@@ -75,32 +83,27 @@ SET next_fire_at = i.next_fire_at,
     accounted_until = greatest(s.accounted_until, i.accounted_until),
     last_fire_at = coalesce(i.last_fire_at, s.last_fire_at),
     runs_admitted = s.runs_admitted + i.admitted,
-    day = i.day, day_runs = i.day_runs, day_tokens = i.day_tokens, day_noted = i.day_noted,
+    day = i.day,
+    day_runs = CASE WHEN s.day = i.day THEN s.day_runs ELSE 0 END + i.admitted,
+    day_tokens = CASE WHEN s.day = i.day THEN s.day_tokens ELSE 0 END,
+    day_noted = i.day_noted,
     updated_at = :now
 FROM unnest(CAST(:c0 AS bigint[]), CAST(:c1 AS integer[]), CAST(:c2 AS timestamptz[]), CAST(:c3 AS timestamptz[]),
             CAST(:c4 AS timestamptz[]), CAST(:c5 AS timestamptz[]), CAST(:c6 AS integer[]), CAST(:c7 AS date[]),
-            CAST(:c8 AS integer[]), CAST(:c9 AS bigint[]), CAST(:c10 AS boolean[]))
-     AS i(id, version, read_next_fire_at, next_fire_at, accounted_until, last_fire_at, admitted, day, day_runs,
-          day_tokens, day_noted)
+            CAST(:c8 AS boolean[]))
+     AS i(id, version, read_next_fire_at, next_fire_at, accounted_until, last_fire_at, admitted, day, day_noted)
 WHERE s.id = i.id AND s.status = 'active' AND s.version = i.version AND s.next_fire_at = i.read_next_fire_at
 """)
 
-_OPEN_DAYS = text("""
-INSERT INTO principal_days (principal_id, day)
-SELECT id, :day FROM unnest(CAST(:ids AS bigint[])) AS i(id) ORDER BY id
-ON CONFLICT DO NOTHING
-""")
-
-_LOCK_DAYS = text("""
-SELECT principal_id, runs FROM principal_days
-WHERE day = :day AND principal_id = ANY(CAST(:ids AS bigint[]))
-ORDER BY principal_id FOR NO KEY UPDATE
+_READ_DAYS = text("""
+SELECT principal_id, runs FROM principal_days WHERE day = :day AND principal_id = ANY(CAST(:ids AS bigint[]))
 """)
 
 _SPEND_DAYS = text("""
-UPDATE principal_days d SET runs = d.runs + i.runs
-FROM unnest(CAST(:ids AS bigint[]), CAST(:runs AS integer[])) AS i(id, runs)
-WHERE d.principal_id = i.id AND d.day = :day
+INSERT INTO principal_days AS d (principal_id, day, runs)
+SELECT id, :day, runs FROM unnest(CAST(:ids AS bigint[]), CAST(:runs AS integer[])) AS i(id, runs) ORDER BY id
+ON CONFLICT (principal_id, day) DO UPDATE SET runs = d.runs + excluded.runs
+RETURNING principal_id, runs
 """)
 
 
@@ -109,10 +112,21 @@ def columns(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
     return {f"c{index}": list(column) for index, column in enumerate(zip(*rows, strict=True))}
 
 
-async def insert_runs(conn: AsyncConnection, runs: Sequence[NewRun], now: datetime) -> None:
-    """Write rows of the ledger; a slot that is in it already is an error (SQLSTATE 23505)."""
+async def insert_started(
+    conn: AsyncConnection, runs: Sequence[Started], now: datetime, *, trigger: str | None = None
+) -> None:
+    """Write pending runs of locked schedules; a slot that is in the ledger already is an error (SQLSTATE 23505).
+
+    Without a ``trigger`` they are the schedules' own fires, and count against ``max_runs``.
+    """
     if runs:
-        await conn.execute(_INSERT_RUNS, {"now": now, **columns(runs)})
+        await conn.execute(_INSERT_STARTED, {"now": now, "trigger": trigger, **columns(runs)})
+
+
+async def insert_recorded(conn: AsyncConnection, runs: Sequence[Recorded], now: datetime) -> None:
+    """Write queued, skipped and missed runs of locked schedules, as ``insert_started`` does pending ones."""
+    if runs:
+        await conn.execute(_INSERT_RECORDED, {"now": now, **columns(runs)})
 
 
 async def advance_schedules(conn: AsyncConnection, advances: Sequence[Advance], now: datetime) -> None:
@@ -124,14 +138,14 @@ async def advance_schedules(conn: AsyncConnection, advances: Sequence[Advance], 
         raise RuntimeError(f"moved {moved.rowcount} of {len(advances)} locked schedules: a lock did not hold")
 
 
-async def lock_principal_days(conn: AsyncConnection, principal_ids: Sequence[int], day: date) -> dict[int, int]:
-    """Lock the counts of runs that principals had on a UTC day, in id order, making the rows where there are none."""
-    parameters = {"ids": sorted(principal_ids), "day": day}
-    await conn.execute(_OPEN_DAYS, parameters)
-    return {row[0]: row[1] for row in await conn.execute(_LOCK_DAYS, parameters)}
+async def read_principal_days(conn: AsyncConnection, principal_ids: Sequence[int], day: date) -> dict[int, int]:
+    """How many runs principals have had on a UTC day, without locks; none for those that are not in the answer."""
+    return {row[0]: row[1] for row in await conn.execute(_READ_DAYS, {"ids": principal_ids, "day": day})}
 
 
-async def spend_principal_days(conn: AsyncConnection, spent: dict[int, int], day: date) -> None:
-    """Add runs to the locked counts of a UTC day."""
-    if spent:
-        await conn.execute(_SPEND_DAYS, {"day": day, "ids": list(spent), "runs": list(spent.values())})
+async def spend_principal_days(conn: AsyncConnection, spent: dict[int, int], day: date) -> dict[int, int]:
+    """Add runs to a UTC day of principals, in id order; how many each has had by now, these included."""
+    if not spent:
+        return {}
+    parameters = {"day": day, "ids": list(spent), "runs": list(spent.values())}
+    return {row[0]: row[1] for row in await conn.execute(_SPEND_DAYS, parameters)}

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from agentsched.core.words import Mode
+from agentsched.core.words import PRIORITY_BACKFILL, PRIORITY_LIVE, Mode
 from agentsched.core.zones import zone
 
 
 class Start(NamedTuple):
     """A run that starts. ``conversation_id`` is its target: the owner for append, a new id otherwise.
 
-    ``due_at`` orders claims. ``start_deadline_seconds`` None: it may wait for a worker for ever.
+    ``start_deadline_seconds`` None: it may wait for a worker for ever.
     """
 
     run_id: int
@@ -24,9 +24,6 @@ class Start(NamedTuple):
     mode: Mode
     snapshot_id: int
     title: str
-    priority: int
-    due_at: datetime
-    attempt: int
     timeout_seconds: int
     start_deadline_seconds: int | None
 
@@ -63,18 +60,18 @@ FROM unnest(CAST(:ids AS bigint[]), CAST(:owner_ids AS bigint[]), CAST(:snapshot
 JOIN conversations o ON o.id = i.owner_id
 """)
 
-_OPEN_TASKS = text("""
+_OPEN_TASKS = text(f"""
 INSERT INTO tasks (id, principal_id, kind, conversation_id, run_id, scheduled_run_id, agent_id, harness, priority,
        due_at,
                    status, attempt, timeout_seconds, claimable_at, start_deadline_at, created_at)
-SELECT i.id, c.principal_id, 'run', c.id, i.run_id, i.run_id, a.id, a.harness, i.priority, i.due_at,
-       'pending', i.attempt, i.timeout_seconds, :now,
+SELECT i.id, r.principal_id, 'run', c.id, r.id, r.id, a.id, a.harness,
+       CASE r.lane WHEN 'live' THEN {PRIORITY_LIVE} ELSE {PRIORITY_BACKFILL} END, r.fire_at,
+       'pending', r.attempt, i.timeout_seconds, :now,
        CAST(:now AS timestamptz) + make_interval(secs => i.start_deadline_seconds), :now
-FROM unnest(CAST(:ids AS bigint[]), CAST(:conversation_ids AS bigint[]), CAST(:run_ids AS bigint[]),
-            CAST(:priorities AS integer[]), CAST(:due_ats AS timestamptz[]), CAST(:attempts AS integer[]),
-            CAST(:timeouts AS integer[]), CAST(:start_deadlines AS integer[]))
-     AS i(id, conversation_id, run_id, priority, due_at, attempt, timeout_seconds, start_deadline_seconds)
-JOIN conversations c ON c.id = i.conversation_id
+FROM unnest(CAST(:ids AS bigint[]), CAST(:run_ids AS bigint[]), CAST(:timeouts AS integer[]),
+            CAST(:start_deadlines AS integer[])) AS i(id, run_id, timeout_seconds, start_deadline_seconds)
+JOIN runs r ON r.id = i.run_id
+JOIN conversations c ON c.id = r.conversation_id
 JOIN agents a ON a.id = c.agent_id
 """)
 
@@ -107,17 +104,13 @@ async def open_conversations(conn: AsyncConnection, starts: Sequence[Start], now
 
 
 async def open_tasks(conn: AsyncConnection, starts: Sequence[Start], now: datetime) -> None:
-    """Insert the pending tasks of runs that are in the ledger."""
+    """Insert the pending tasks of pending runs; lane, instant and attempt are the run's."""
     if not starts:
         return
     parameters: dict[str, Any] = {
         "now": now,
         "ids": [start.task_id for start in starts],
-        "conversation_ids": [start.conversation_id for start in starts],
         "run_ids": [start.run_id for start in starts],
-        "priorities": [start.priority for start in starts],
-        "due_ats": [start.due_at for start in starts],
-        "attempts": [start.attempt for start in starts],
         "timeouts": [start.timeout_seconds for start in starts],
         "start_deadlines": [start.start_deadline_seconds for start in starts],
     }

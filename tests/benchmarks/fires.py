@@ -1,7 +1,7 @@
 """Fires per second of the full tick, beside the same writes as one bare SQL statement on the same database.
 
-Run by ``make bench``: distinct crons and zones, all modes, 1,000 conversations of 100 principals, one connection, a durable
-PostgreSQL. The two take turns; every round starts from the same rows, vacuumed, and with no occurrence memoised.
+Run by ``make bench``: distinct crons and zones, all modes, 1,000 conversations of 100 principals, a durable PostgreSQL.
+ The two take turns; every round starts from the same rows, vacuumed, and with no occurrence memoised.
 """
 
 import argparse
@@ -35,7 +35,8 @@ SELECT id, 'x', 'echo', '[]', '{}' FROM principals;
 INSERT INTO conversations (principal_id, title, agent_id, created_at)
 SELECT a.principal_id, 'c' || n, a.id, :now FROM generate_series(0, :conversations - 1) n
 JOIN agents a ON a.principal_id = 1 + n % :principals;
-INSERT INTO schedules (principal_id, conversation_id, number, name, kind, cron, timezone, status, next_fire_at, created_at,
+INSERT INTO schedules (principal_id, conversation_id, number, name, kind, cron, timezone, status, next_fire_at,
+       created_at,
                        updated_at)
 SELECT c.principal_id, c.id, i.n, 'schedule ' || i.n, 'cron', i.cron, i.zone, 'active', :now, :now, :now
 FROM unnest(CAST(:crons AS text[]), CAST(:zones AS text[])) WITH ORDINALITY AS i(cron, zone, n)
@@ -43,7 +44,8 @@ JOIN conversations c ON c.id = 1 + i.n % :conversations;
 INSERT INTO schedule_versions (schedule_id, version, prompt, mode, agent_id, overlap, max_concurrency, queue_limit,
     cancel_grace_seconds, misfire, misfire_grace_seconds, start_deadline_seconds, timeout_seconds, retry_max_attempts,
     retry_initial_delay_seconds, retry_max_delay_seconds, pause_after_failures, notify, daily_run_limit, created_at)
-SELECT s.id, 1, 'Check my open pull requests.', (ARRAY['fork', 'append', 'fresh'])[1 + s.id % 3], c.agent_id, 'skip', 1, 100,
+SELECT s.id, 1, 'Check my open pull requests.', (ARRAY['fork', 'append', 'fresh'])[1 + s.id % 3], c.agent_id, 'skip',
+       1, 100,
     30, 'skip', 120, 900, 1800, 1, 30, 900, 3, 'failures', 300, :now
 FROM schedules s JOIN conversations c ON c.id = s.conversation_id;
 CREATE TABLE bench_next (schedule_id bigint PRIMARY KEY, next_fire_at timestamptz NOT NULL);
@@ -54,7 +56,8 @@ SELECT i.n, i.next FROM unnest(CAST(:nexts AS timestamptz[])) WITH ORDINALITY AS
 RESET = """
 TRUNCATE runs, tasks, principal_days, notes, ticks, provisional_entries;
 DELETE FROM conversations WHERE id > :conversations;
-UPDATE schedules SET next_fire_at = :now, accounted_until = NULL, last_fire_at = NULL, runs_admitted = 0, day = NULL, day_runs = 0
+UPDATE schedules SET next_fire_at = :now, accounted_until = NULL, last_fire_at = NULL, runs_admitted = 0, day = NULL,
+       day_runs = 0
 """
 
 BARE = """
@@ -68,10 +71,12 @@ WITH due AS (
     JOIN bench_next b ON b.schedule_id = s.id
     WHERE s.status = 'active' AND s.next_fire_at <= :now
 ), targets AS (
-    INSERT INTO conversations (id, principal_id, title, agent_id, timezone, parent_id, parent_seq, last_seq, run_id, created_at)
+    INSERT INTO conversations (id, principal_id, title, agent_id, timezone, parent_id, parent_seq, last_seq, run_id,
+    created_at)
     SELECT d.target_id, o.principal_id, d.name || ' · 2026-05-01 12:00',
            CASE WHEN d.mode = 'fresh' THEN d.agent_id ELSE o.agent_id END, o.timezone,
-           CASE WHEN d.mode = 'fork' THEN o.id END, CASE WHEN d.mode = 'fork' THEN o.last_seq END, o.last_seq, d.run_id, :now
+           CASE WHEN d.mode = 'fork' THEN o.id END, CASE WHEN d.mode = 'fork' THEN o.last_seq END, o.last_seq,
+           d.run_id, :now
     FROM due d JOIN conversations o ON o.id = d.owner_id WHERE d.mode <> 'append'
 ), ledger AS (
     INSERT INTO runs (id, principal_id, schedule_id, version, trigger, lane, fire_at, occurrence_key, status,
@@ -127,7 +132,8 @@ async def run(db: Database, settings: Settings, schedules: int, rounds: int) -> 
     )
     await Clock(db).freeze(NOW)
     print(
-        f"{schedules} due schedules, {distinct} distinct crons and zones, batches of {settings.fire_batch}, one connection"
+        f"{schedules} due schedules, {distinct} distinct crons and zones, "
+        f"batches of {settings.fire_batch} over {settings.fire_connections} connections"
     )
     ticks, bares = [], []
     for number in range(1, rounds + 1):
@@ -144,9 +150,8 @@ async def run(db: Database, settings: Settings, schedules: int, rounds: int) -> 
         await check(db, schedules, schedules)
         print(f"round {number}: tick {ticks[-1]:8,.0f} fires/s   bare {bares[-1]:8,.0f} fires/s")
     tick_rate, bare_rate = statistics.median(ticks), statistics.median(bares)
-    print(
-        f"median:  tick {tick_rate:8,.0f} fires/s   bare {bare_rate:8,.0f} fires/s   {tick_rate / bare_rate:.0%} of bare"
-    )
+    share = tick_rate / bare_rate
+    print(f"median:  tick {tick_rate:8,.0f} fires/s   bare {bare_rate:8,.0f} fires/s   {share:.0%} of bare")
 
 
 async def reset(db: Database) -> None:
@@ -161,7 +166,8 @@ async def check(db: Database, schedules: int, fired: int) -> None:
         counted = (
             await conn.execute(
                 text(
-                    "SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM tasks), (SELECT sum(runs) FROM principal_days)"
+                    "SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM tasks), "
+                    "(SELECT sum(runs) FROM principal_days)"
                 )
             )
         ).one()
@@ -179,14 +185,14 @@ async def execute(db: Database, script: str, **parameters: object) -> None:
 async def database(url: str | None) -> AsyncIterator[Database]:
     """The database named by ``url``, or an embedded one that goes away again."""
     if url is not None:
-        db = Database(url, pool_size=1)
+        db = Database(url, pool_size=4)
         yield db
         await db.close()
         return
     directory = Path(tempfile.mkdtemp(prefix="agentsched-bench-"))
     try:
         with EmbeddedPostgres.start(directory) as server:
-            db = Database(server.url, pool_size=1)
+            db = Database(server.url, pool_size=4)
             await migrate(db)
             yield db
             await db.close()
@@ -200,9 +206,12 @@ async def main() -> None:
     parser.add_argument("--schedules", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch", type=int, default=500)
+    parser.add_argument("--connections", type=int, default=2)
     parser.add_argument("--database-url", help="an empty, migrated database to use instead of an embedded one")
     arguments = parser.parse_args()
-    settings = Settings(fire_batch=arguments.batch, daily_run_limit_per_principal=1_000_000)
+    settings = Settings(
+        fire_batch=arguments.batch, fire_connections=arguments.connections, daily_run_limit_per_principal=1_000_000
+    )
     async with database(arguments.database_url) as db:
         await run(db, settings, arguments.schedules, arguments.rounds)
 

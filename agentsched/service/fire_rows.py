@@ -1,0 +1,153 @@
+"""Turn the decisions of a batch into the rows that it writes."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import NamedTuple
+
+from agentsched.core.fire import FireDecision, Slot
+from agentsched.core.limits import attempt_timeout
+from agentsched.core.misfire import Stretch
+from agentsched.core.occurrence_keys import slot_key
+from agentsched.core.reasons import Holder, overlap_text, reason_text
+from agentsched.core.timing import Timing
+from agentsched.core.words import IN_FLIGHT, Misfire, Mode, NoteKind, Reason, RunStatus
+from agentsched.store.due import DueRow, LineRow
+from agentsched.store.fires import Advance, Recorded, Started
+from agentsched.store.notes import Note
+from agentsched.store.targets import IdStreams, Start, title
+
+
+class Decided(NamedTuple):
+    """A due schedule with its decision. ``day`` is the day of its zone, ``line`` what was in flight and waiting."""
+
+    row: DueRow
+    timing: Timing
+    decision: FireDecision
+    day: date
+    line: Sequence[LineRow]
+
+
+class FireRows:
+    """The rows of one batch. ``compose`` fills them once the ids are there."""
+
+    def __init__(self, decided: Sequence[Decided], now: datetime) -> None:
+        self.now = now
+        self.fired = self.skipped = self.missed = 0
+        self.starts: list[Start] = []
+        self.started: list[Started] = []
+        self.recorded: list[Recorded] = []
+        self.advances: list[Advance] = []
+        self.notes: list[Note] = []
+        self._decided = decided
+        self.new_targets = self.new_runs = self.new_tasks = 0
+        for one in decided:
+            starting = sum(slot.status is RunStatus.PENDING for slot in one.decision.slots)
+            self.new_tasks += starting
+            self.new_targets += starting if one.row.mode != Mode.APPEND else 0
+            self.new_runs += len(one.decision.slots) + (one.decision.missed is not None)
+
+    @property
+    def displacing(self) -> list[FireDecision]:
+        """Decisions that do something to earlier runs."""
+        return [
+            one.decision for one in self._decided if one.decision.supersede or one.decision.cancel or one.decision.ask
+        ]
+
+    def compose(self, ids: IdStreams) -> None:
+        """Make the rows, with ids in the order of the slots."""
+        for one in self._decided:
+            if one.decision.missed is not None:
+                self._miss(one, one.decision.missed, next(ids.runs))
+            for slot in one.decision.slots:
+                if slot.status is RunStatus.PENDING:
+                    self._start(one, slot, ids)
+                else:
+                    self._record(one, slot, next(ids.runs))
+            self._advance(one)
+
+    def _start(self, one: Decided, slot: Slot, ids: IdStreams) -> None:
+        row = one.row
+        run_id = next(ids.runs)
+        target_id = row.conversation_id if row.mode == Mode.APPEND else next(ids.conversations)
+        self.fired += 1
+        self.started.append(Started(run_id, row.id, slot.fire_at, slot_key(slot.fire_at), target_id, slot.overdue))
+        self.starts.append(
+            Start(
+                run_id=run_id,
+                conversation_id=target_id,
+                task_id=next(ids.tasks),
+                owner_id=row.conversation_id,
+                mode=Mode(row.mode),
+                snapshot_id=row.agent_id,
+                title=title(row.name, row.number, slot.fire_at, row.timezone),
+                timeout_seconds=attempt_timeout(row.timeout_seconds, one.timing, slot.fire_at),
+                start_deadline_seconds=row.start_deadline_seconds if row.misfire == Misfire.SKIP else None,
+            )
+        )
+
+    def _record(self, one: Decided, slot: Slot, run_id: int) -> None:
+        text = None
+        if slot.reason is None:
+            self.fired += 1
+        else:
+            self.skipped += 1
+            text = _skip_text(slot.reason, one.row, one.line, self.now)
+        key = slot_key(slot.fire_at)
+        self.recorded.append(
+            Recorded(run_id, one.row.id, slot.fire_at, key, slot.status, slot.reason, text, None, None, slot.overdue)
+        )
+
+    def _miss(self, one: Decided, stretch: Stretch, run_id: int) -> None:
+        self.missed += stretch.count
+        self.recorded.append(
+            Recorded(
+                id=run_id,
+                schedule_id=one.row.id,
+                fire_at=stretch.first,
+                occurrence_key=slot_key(stretch.first),
+                status=RunStatus.MISSED,
+                reason=Reason.MISFIRE,
+                reason_text=reason_text(Reason.MISFIRE),
+                missed_count=stretch.count,
+                missed_until=stretch.last,
+                overdue=False,
+            )
+        )
+
+    def _advance(self, one: Decided) -> None:
+        row, decision = one.row, one.decision
+        admitted = [slot.fire_at for slot in decision.slots if slot.status is not RunStatus.SKIPPED]
+        noted = row.day_noted and row.day == one.day
+        if not noted and any(slot.reason is Reason.BUDGET for slot in decision.slots):
+            self.notes.append(_budget_note(row))
+            noted = True
+        self.advances.append(
+            Advance(
+                id=row.id,
+                version=row.version,
+                read_next_fire_at=row.next_fire_at,
+                next_fire_at=decision.next_fire_at,
+                accounted_until=decision.accounted_until,
+                last_fire_at=admitted[-1] if admitted else None,
+                admitted=decision.admitted,
+                day=one.day,
+                day_noted=noted,
+            )
+        )
+
+
+def _skip_text(reason: Reason, row: DueRow, line: Sequence[LineRow], now: datetime) -> str:
+    flights = [flight for flight in line if flight.status in IN_FLIGHT]
+    if reason is not Reason.OVERLAP or not flights:
+        return reason_text(reason)
+    held = min(flights, key=lambda flight: (flight.fire_at, flight.run_id))
+    holder = Holder(
+        held.run_id, RunStatus(held.status), held.started_at or held.fire_at, held.worker, held.heartbeat_at
+    )
+    return overlap_text(holder, slots=row.max_concurrency or 1, timezone=row.timezone, now=now)
+
+
+def _budget_note(row: DueRow) -> Note:
+    name = row.name or f"Schedule {row.number}"
+    text = f"{name} has used up its runs for today; further fires are recorded as skipped until midnight."
+    return Note(row.conversation_id, NoteKind.BUDGET, text, row.id, None)
