@@ -1,0 +1,78 @@
+"""The HTTP API: routes, and what holds for all of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from litestar import Litestar, Router
+from litestar.di import Provide
+from litestar.plugins.pydantic import PydanticInitPlugin, PydanticSchemaPlugin
+from litestar.types import ControllerRouterHandler
+
+from agentsched.api import conversations, lifecycle, runs, schedules, service
+from agentsched.api.auth import authenticated, caller_of
+from agentsched.api.bodies import MAX_BODY_BYTES, JsonRequest, is_model, read_model
+from agentsched.api.openapi import CONFIG
+from agentsched.api.parts import Parts
+from agentsched.api.problems import HANDLERS
+from agentsched.service.waking import Waker
+from agentsched.settings import Settings
+from agentsched.store.database import Database
+
+WITH_KEY: Sequence[ControllerRouterHandler] = (
+    conversations.create_conversation,
+    conversations.list_conversations,
+    conversations.get_conversation,
+    conversations.delete_conversation,
+    conversations.list_entries,
+    conversations.read_inbox,
+    conversations.send_message,
+    schedules.create_schedule,
+    schedules.list_conversation_schedules,
+    schedules.list_schedules,
+    schedules.preview_schedule,
+    schedules.get_schedule,
+    schedules.update_schedule,
+    schedules.preview_saved_schedule,
+    lifecycle.cancel_schedule,
+    lifecycle.pause_schedule,
+    lifecycle.resume_schedule,
+    lifecycle.run_schedule_now,
+    runs.list_schedule_runs,
+    runs.list_runs,
+    runs.get_run,
+    runs.list_run_tasks,
+    runs.cancel,
+    runs.get_task,
+    service.get_status,
+    service.run_tick,
+)
+OPEN: Sequence[ControllerRouterHandler] = (service.is_alive, service.ready)
+
+
+class RequestModels(PydanticInitPlugin):
+    """Litestar's support for pydantic, but bodies are read by ``bodies.read_model``."""
+
+    @classmethod
+    def decoders(cls, validate_strict: bool = False) -> list[Any]:
+        return [(is_model, read_model)]
+
+
+def create_app(db: Database, settings: Settings, waker: Waker) -> Litestar:
+    """The application. It opens and closes nothing: the database and the waker belong to the caller."""
+    parts = Parts(db, settings, waker)
+    return Litestar(
+        route_handlers=[
+            Router("/", route_handlers=WITH_KEY, guards=[authenticated(db)]),
+            *OPEN,
+        ],
+        dependencies={
+            "parts": Provide(lambda: parts, sync_to_thread=False),
+            "caller": Provide(caller_of, sync_to_thread=False),
+        },
+        exception_handlers=HANDLERS,
+        request_class=JsonRequest,
+        request_max_body_size=MAX_BODY_BYTES,
+        plugins=[RequestModels(), PydanticSchemaPlugin()],
+        openapi_config=CONFIG,
+        logging_config=None,
+    )

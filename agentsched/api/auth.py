@@ -1,0 +1,63 @@
+"""`Authorization: Bearer <API key>`, and what its scope allows (DESIGN §10, §13)."""
+
+from http import HTTPStatus
+from typing import Any
+
+from litestar import Request
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+from litestar.types import Guard
+
+from agentsched.api.rejected import Rejected
+from agentsched.core.words import Scope
+from agentsched.service import keys
+from agentsched.service.caller import Caller
+from agentsched.service.errors import Forbidden
+from agentsched.store.database import Database
+
+SCOPE = "scope"
+"""The handler option that says which scope a route needs: `user` unless given, None for any key in force."""
+
+CHALLENGE = 'Bearer realm="agentsched"'
+
+AnyConnection = ASGIConnection[Any, Any, Any, Any]
+
+
+def authenticated(db: Database) -> Guard:
+    """A guard that knows the caller by the key before anything else of the request is read.
+
+    Unknown, revoked and malformed keys are answered alike.
+    """
+
+    async def guard(connection: AnyConnection, handler: BaseRouteHandler) -> None:
+        header = connection.headers.get("authorization")
+        if header is None:
+            raise _unauthorized("key_missing", "Send an API key: `Authorization: Bearer ask_…`.", CHALLENGE)
+        kind, _, credential = header.partition(" ")
+        caller = await keys.authenticate(db, credential.strip()) if kind.lower() == "bearer" else None
+        if caller is None:
+            raise _unauthorized(
+                "key_invalid",
+                "This is no API key in force. Make one with `agentsched keys create`, and send it as "
+                "`Authorization: Bearer ask_…`.",
+                f'{CHALLENGE}, error="invalid_token"',
+            )
+        needed: Scope | None = handler.opt.get(SCOPE, Scope.USER)
+        if needed is not None and not caller.may(needed):
+            raise Forbidden(
+                "scope_insufficient",
+                f"This needs a key of scope {needed}, and the key has scope {caller.scope}. "
+                f"Make one with `agentsched keys create --scope {needed}`.",
+            )
+        connection.scope["auth"] = caller
+
+    return guard
+
+
+def caller_of(request: Request[Any, Caller, Any]) -> Caller:
+    """Who asks; the guard has found out."""
+    return request.auth
+
+
+def _unauthorized(code: str, detail: str, challenge: str) -> Rejected:
+    return Rejected(HTTPStatus.UNAUTHORIZED, code, detail, headers={"WWW-Authenticate": challenge})

@@ -1,0 +1,90 @@
+"""`/v1/schedules/{id}/…`: pause, resume, cancel, run now."""
+
+from typing import Annotated
+
+from litestar import Response, delete, post
+from litestar.params import JSONBody, QueryParameter
+
+from agentsched.api.operations import OptionalBody
+from agentsched.api.parameters import IdempotencyKey, ScheduleId, bare
+from agentsched.api.parts import WithCaller, WithParts
+from agentsched.api.problems import may_answer
+from agentsched.api.schedules import ETAG, answer
+from agentsched.service import lifecycle
+from agentsched.service.requests import PauseRequest, Request
+from agentsched.service.views import RunView, ScheduleView, run_view_of
+
+StopRunning = Annotated[bool, QueryParameter(description="Ask runs that have fired to stop, too")]
+
+
+class Nothing(Request):
+    """A request without fields."""
+
+
+@post(
+    "/v1/schedules/{schedule_id:int}/pause",
+    operation_id="pause_schedule",
+    status_code=200,
+    operation_class=OptionalBody,
+    response_headers=[ETAG],
+    responses=may_answer(404, 409, 413, 415, 422),
+)
+async def pause_schedule(
+    parts: WithParts, caller: WithCaller, schedule_id: ScheduleId, data: JSONBody[PauseRequest | None] = None
+) -> Response[ScheduleView]:
+    """Pause a schedule: slots that pass are not due, and what waits in line by the clock is skipped."""
+    note = None if data is None else data.note
+    return answer(await lifecycle.pause(parts.db, caller, schedule_id, note=note))
+
+
+@post(
+    "/v1/schedules/{schedule_id:int}/resume",
+    operation_id="resume_schedule",
+    status_code=200,
+    operation_class=OptionalBody,
+    response_headers=[ETAG],
+    responses=may_answer(404, 409, 413, 415, 422),
+)
+async def resume_schedule(
+    parts: WithParts, caller: WithCaller, schedule_id: ScheduleId, data: JSONBody[Nothing | None] = None
+) -> Response[ScheduleView]:
+    """Resume a paused schedule from now on; slots that passed in the pause are not replayed."""
+    row = await lifecycle.resume(parts.db, caller, schedule_id)
+    parts.waker.wake()
+    return answer(row)
+
+
+@delete(
+    "/v1/schedules/{schedule_id:int}",
+    operation_id="cancel_schedule",
+    status_code=200,
+    response_headers=[ETAG],
+    responses=may_answer(404, 409, 422),
+)
+async def cancel_schedule(
+    parts: WithParts, caller: WithCaller, schedule_id: ScheduleId, stop_running: StopRunning = False
+) -> Response[ScheduleView]:
+    """Cancel a schedule for good. What waits in line is skipped; what has fired finishes, unless asked to stop."""
+    row = await lifecycle.cancel(parts.db, caller, schedule_id, stop_running=stop_running)
+    parts.waker.wake()
+    return answer(row)
+
+
+@post(
+    "/v1/schedules/{schedule_id:int}/run-now",
+    operation_id="run_schedule_now",
+    status_code=201,
+    operation_class=OptionalBody,
+    responses=may_answer(404, 409, 413, 415, 422),
+)
+async def run_schedule_now(
+    parts: WithParts,
+    caller: WithCaller,
+    schedule_id: ScheduleId,
+    data: JSONBody[Nothing | None] = None,
+    idempotency_key: IdempotencyKey = None,
+) -> RunView:
+    """Run a schedule at once, also while it is paused; its cadence does not move."""
+    run = await lifecycle.run_now(parts.db, caller, schedule_id, key=bare(idempotency_key))
+    parts.waker.wake()
+    return run_view_of(run)

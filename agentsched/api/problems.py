@@ -1,0 +1,197 @@
+"""Every refusal and failure as RFC 9457 problem details: a stable code, and all that is wrong at once (DESIGN §13)."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.types import ExceptionHandlersMap
+from pydantic import BaseModel, ConfigDict, Field
+
+from agentsched.api.bodies import MAX_BODY_BYTES
+from agentsched.api.parameters import parameter_problems
+from agentsched.api.rejected import Rejected
+from agentsched.core.problems import Problem, Refused
+from agentsched.service.errors import Conflict, Forbidden, NotFound, ServiceError, StaleVersion
+from agentsched.store.availability import is_away
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = 5
+SPECIFICATION_PATH = "/schema/openapi.json"
+LONGEST_GOT = 200
+
+log = structlog.get_logger(__name__)
+
+AnyRequest = Request[Any, Any, Any]
+
+
+class FieldProblem(BaseModel):
+    """One thing that is wrong with a request."""
+
+    code: str = Field(description="Stable, for programs")
+    field: str = Field(description="Where: a field of the body, a parameter or a header")
+    got: Any = Field(description="What was sent there, shortened")
+    problem: str = Field(description="What is wrong with it")
+    fix: str = Field(description="What to write instead")
+
+
+class ProblemDetails(BaseModel):
+    """A refusal or a failure (RFC 9457)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "about:blank",
+                    "title": "Unprocessable Entity",
+                    "status": 422,
+                    "detail": "cron: Two occurrences are only 1 minute apart. Write `*/5 * * * *`.",
+                    "code": "interval_too_short",
+                    "errors": [
+                        {
+                            "code": "interval_too_short",
+                            "field": "cron",
+                            "got": "* * * * *",
+                            "problem": "Two occurrences are only 1 minute apart.",
+                            "fix": "Write `*/5 * * * *`.",
+                        }
+                    ],
+                }
+            ]
+        }
+    )
+
+    type: str = "about:blank"
+    title: str = Field(description="The name of the status")
+    status: int
+    detail: str = Field(description="What happened, and what to do about it, for people")
+    code: str = Field(description="Stable, for programs; with several `errors` that of the first")
+    errors: list[FieldProblem] = Field(description="Everything that is wrong with the request, field by field")
+
+
+_DESCRIPTIONS = {
+    400: "The body is no JSON, or a header is malformed",
+    401: "There is no API key in force in `Authorization`",
+    403: "The key does not allow this",
+    404: "There is no such thing for this key",
+    409: "Its state does not allow this",
+    412: "Somebody else has changed it",
+    413: "The body is too large",
+    415: "The body is not `application/json`",
+    422: "The request is wrong; `errors` says where and what to write",
+    428: "`If-Match` is missing",
+    503: "The database is away; try again after `Retry-After` seconds",
+}
+
+
+def may_answer(*statuses: int) -> dict[int, ResponseSpec]:
+    """For the specification: the problems that an operation may answer with. All need a key and the database."""
+    return {
+        status: ResponseSpec(
+            ProblemDetails, generate_examples=False, description=_DESCRIPTIONS[status], media_type=MEDIA_TYPE
+        )
+        for status in sorted({400, 401, 403, 503, *statuses})
+    }
+
+
+def problem_response(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    problems: Sequence[Problem] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response[ProblemDetails]:
+    """An answer with problem details."""
+    body = ProblemDetails(
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        code=code,
+        errors=[field_problem(problem) for problem in problems],
+    )
+    return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
+
+
+def field_problem(problem: Problem) -> FieldProblem:
+    """A problem as it is shown."""
+    return FieldProblem(**vars(problem) | {"got": shown(problem.got)})
+
+
+def shown(got: object) -> object:
+    """What was sent, short enough to be sent back."""
+    if got is None or isinstance(got, bool | int | float):
+        return got
+    if isinstance(got, list) and all(isinstance(each, str) for each in got):
+        return [shown(each) for each in got[:20]]
+    text = got if isinstance(got, str) else str(got)
+    return text if len(text) <= LONGEST_GOT else text[:LONGEST_GOT] + "…"
+
+
+def _refused(_: AnyRequest, error: Refused) -> Response[ProblemDetails]:
+    return problem_response(422, error.problems[0].code, str(error), problems=error.problems)
+
+
+def _service_error(status: HTTPStatus) -> Any:
+    def handle(_: AnyRequest, error: ServiceError) -> Response[ProblemDetails]:
+        return problem_response(status, error.code, error.message)
+
+    return handle
+
+
+def _rejected(_: AnyRequest, error: Rejected) -> Response[ProblemDetails]:
+    return problem_response(error.status, error.code, error.detail, headers=error.headers)
+
+
+def _parameters(request: AnyRequest, error: ValidationException) -> Response[ProblemDetails]:
+    try:
+        problems = parameter_problems(request, error)
+    except NotFound as absent:
+        return problem_response(404, absent.code, absent.message)
+    return problem_response(422, problems[0].code, "; ".join(map(str, problems)), problems=problems)
+
+
+def _http(request: AnyRequest, error: HTTPException) -> Response[ProblemDetails]:
+    """What Litestar itself answers: no such route, no such method, too large a body."""
+    status = error.status_code
+    if status >= 500:
+        return _failed(request, error)
+    details = {
+        404: f"Nothing is at this address. The addresses are in {SPECIFICATION_PATH}.",
+        405: f"This address does not know {request.method}. `Allow` names what it knows.",
+        413: f"The body is larger than {MAX_BODY_BYTES} bytes. Send less.",
+    }
+    code = HTTPStatus(status).name.lower()
+    return problem_response(status, code, details.get(status, error.detail), headers=error.headers)
+
+
+def _failed(request: AnyRequest, error: Exception) -> Response[ProblemDetails]:
+    """Anything else is a failure of ours, and its details go to the log only."""
+    where = {"method": request.method, "route": request.scope.get("path_template")}
+    if is_away(error):
+        log.warning("database_away", **where, error=type(error).__name__)
+        return problem_response(
+            503,
+            "database_unavailable",
+            f"The database does not answer. Try again in {RETRY_AFTER_SECONDS} seconds; with the same Idempotency-Key "
+            "nothing is done twice.",
+            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+        )
+    log.error("request_failed", **where, exc_info=error)
+    return problem_response(500, "internal_error", "The service failed to answer. Its log says why.")
+
+
+HANDLERS: ExceptionHandlersMap = {
+    Refused: _refused,
+    Rejected: _rejected,
+    NotFound: _service_error(HTTPStatus.NOT_FOUND),
+    Conflict: _service_error(HTTPStatus.CONFLICT),
+    Forbidden: _service_error(HTTPStatus.FORBIDDEN),
+    StaleVersion: _service_error(HTTPStatus.PRECONDITION_FAILED),
+    ValidationException: _parameters,
+    HTTPException: _http,
+    Exception: _failed,
+}

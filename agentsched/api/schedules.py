@@ -1,0 +1,162 @@
+"""`/v1/schedules` and those of a conversation: create, list, read, change, preview."""
+
+from typing import Annotated
+
+from litestar import Response, get, patch, post
+from litestar.datastructures import ResponseHeader
+from litestar.params import JSONBody, QueryParameter
+
+from agentsched.api.answers import PreviewView, preview_view
+from agentsched.api.pages import DEFAULT_PAGE, Cursor, Limit, Page, after_id, page_of
+from agentsched.api.parameters import ConversationId, IdempotencyKey, IfMatch, ScheduleId, bare, version_of
+from agentsched.api.parts import WithCaller, WithParts
+from agentsched.api.problems import may_answer
+from agentsched.core.words import ScheduleStatus
+from agentsched.service import schedules, update
+from agentsched.service.requests import NewSchedule, PreviewRequest, SchedulePatch
+from agentsched.service.views import ScheduleView, schedule_view
+from agentsched.store.schedules import ScheduleRow
+
+ORDER = "schedule"
+
+Statuses = Annotated[
+    list[ScheduleStatus] | None,
+    QueryParameter(description="Only schedules of these statuses; may be repeated. Without it: active and paused"),
+]
+Count = Annotated[int, QueryParameter(ge=1, le=100, description="How many fires to show")]
+
+ETAG = ResponseHeader(
+    name="ETag", description="The version, for `If-Match`", documentation_only=True
+)
+
+
+def answer(row: ScheduleRow, status_code: int = 200, *, replayed: bool = False) -> Response[ScheduleView]:
+    """A schedule with its version as `ETag`."""
+    headers = {"ETag": f'"{row.version}"'} | ({"Idempotent-Replayed": "true"} if replayed else {})
+    return Response(schedule_view(row), status_code=status_code, headers=headers)
+
+
+@post(
+    "/v1/conversations/{conversation_id:int}/schedules",
+    operation_id="create_schedule",
+    response_headers=[ETAG],
+    responses=may_answer(404, 413, 415, 422),
+)
+async def create_schedule(
+    parts: WithParts,
+    caller: WithCaller,
+    conversation_id: ConversationId,
+    data: JSONBody[NewSchedule],
+    idempotency_key: IdempotencyKey = None,
+) -> Response[ScheduleView]:
+    """Make a schedule that this conversation owns: exactly one of `cron`, `every`, `at`, `in`, `webhook`, and a prompt."""
+    row, new = await schedules.create(
+        parts.db, parts.settings, caller, conversation_id, data, key=bare(idempotency_key)
+    )
+    return answer(row, 201, replayed=not new)
+
+
+@get(
+    "/v1/conversations/{conversation_id:int}/schedules",
+    operation_id="list_conversation_schedules",
+    responses=may_answer(404, 422),
+)
+async def list_conversation_schedules(
+    parts: WithParts,
+    caller: WithCaller,
+    conversation_id: ConversationId,
+    status: Statuses = None,
+    limit: Limit = DEFAULT_PAGE,
+    cursor: Cursor = None,
+) -> Page[ScheduleView]:
+    """The schedules of a conversation, oldest first."""
+    return await _page(parts, caller, conversation_id, status, limit, cursor)
+
+
+@get("/v1/schedules", operation_id="list_schedules", responses=may_answer(422))
+async def list_schedules(
+    parts: WithParts,
+    caller: WithCaller,
+    status: Statuses = None,
+    limit: Limit = DEFAULT_PAGE,
+    cursor: Cursor = None,
+) -> Page[ScheduleView]:
+    """The schedules of all conversations, oldest first."""
+    return await _page(parts, caller, None, status, limit, cursor)
+
+
+async def _page(
+    parts: WithParts,
+    caller: WithCaller,
+    conversation_id: int | None,
+    statuses: list[ScheduleStatus] | None,
+    limit: int,
+    cursor: str | None,
+) -> Page[ScheduleView]:
+    rows = await schedules.list_page(
+        parts.db,
+        caller,
+        conversation_id=conversation_id,
+        statuses=statuses,
+        after=after_id(cursor, ORDER),
+        limit=limit + 1,
+    )
+    return page_of(rows, limit, show=schedule_view, keys=lambda row: (row.id,), order=ORDER)
+
+
+@get(
+    "/v1/schedules/{schedule_id:int}",
+    operation_id="get_schedule",
+    response_headers=[ETAG],
+    responses=may_answer(404),
+)
+async def get_schedule(parts: WithParts, caller: WithCaller, schedule_id: ScheduleId) -> Response[ScheduleView]:
+    """Read one schedule."""
+    return answer(await schedules.get(parts.db, caller, schedule_id))
+
+
+@patch(
+    "/v1/schedules/{schedule_id:int}",
+    operation_id="update_schedule",
+    response_headers=[ETAG],
+    responses=may_answer(404, 409, 412, 413, 415, 422, 428),
+)
+async def update_schedule(
+    parts: WithParts,
+    caller: WithCaller,
+    schedule_id: ScheduleId,
+    data: JSONBody[SchedulePatch],
+    if_match: IfMatch = None,
+) -> Response[ScheduleView]:
+    """Change a live schedule at this version. Fields that are not sent stay as they are.
+
+    A change of timing counts from now and never fires for an earlier instant.
+    """
+    row = await update.update(
+        parts.db, parts.settings, caller, schedule_id, data, version=version_of(if_match)
+    )
+    parts.waker.wake()
+    return answer(row)
+
+
+@post(
+    "/v1/schedules/preview",
+    operation_id="preview_schedule",
+    status_code=200,
+    responses=may_answer(413, 415, 422),
+)
+async def preview_schedule(
+    parts: WithParts, caller: WithCaller, data: JSONBody[PreviewRequest]
+) -> PreviewView:
+    """When a schedule would fire. Nothing is saved; limits that would refuse it are among `problems`."""
+    return preview_view(await schedules.preview(parts.db, parts.settings, caller, data))
+
+
+@get(
+    "/v1/schedules/{schedule_id:int}/preview", operation_id="preview_saved_schedule", responses=may_answer(404, 422)
+)
+async def preview_saved_schedule(
+    parts: WithParts, caller: WithCaller, schedule_id: ScheduleId, count: Count = 5
+) -> PreviewView:
+    """When a schedule fires next; a paused one, as if it were resumed now."""
+    return preview_view(await schedules.preview_saved(parts.db, caller, schedule_id, count))
