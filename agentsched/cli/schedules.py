@@ -1,0 +1,217 @@
+"""`agentsched schedules`: create, see and steer the schedules of conversations, over HTTP."""
+
+from typing import Any
+
+import rich_click as click
+
+from agentsched.cli.client import Client, client_options
+from agentsched.cli.output import json_option, print_fields, print_json, print_table
+from agentsched.cli.schedule_options import SAYS_WHEN, as_body, preview_count, schedule_options
+from agentsched.core.words import RunStatus, ScheduleStatus
+
+PATH = "/v1/schedules"
+
+schedule_argument = click.argument("schedule", type=int, metavar="SCHEDULE")
+conversation_argument = click.argument("conversation", type=int, metavar="CONVERSATION")
+limit_option = click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most.")
+cursor_option = click.option("--cursor", help="Go on after a page, with its next_cursor.")
+
+
+@click.group()
+def schedules() -> None:
+    """Create, see and steer schedules. CONVERSATION and SCHEDULE are ids."""
+
+
+@schedules.command("list")
+@click.argument("conversation", type=int, required=False, metavar="[CONVERSATION]")
+@click.option(
+    "--status",
+    multiple=True,
+    type=click.Choice([status.value for status in ScheduleStatus]),
+    help="Only these; without it those that are neither cancelled nor completed.",
+)
+@limit_option
+@cursor_option
+@json_option
+@client_options
+def list_(
+    client: Client, conversation: int | None, status: tuple[str, ...], limit: int, cursor: str | None, as_json: bool
+) -> None:
+    """List the schedules of a CONVERSATION, or of all, oldest first."""
+    path = PATH if conversation is None else f"/v1/conversations/{conversation}/schedules"
+    page = client.get(path, status=status or None, limit=limit, cursor=cursor)
+    if as_json:
+        print_json(page)
+        return
+    print_table(
+        ("ID", "CONVERSATION", "NAME", "WHEN", "STATUS", "NEXT FIRE", "PROMPT"),
+        (
+            (
+                each["id"],
+                each["conversation_id"],
+                each["name"],
+                each["summary"],
+                each["status"],
+                _next(each),
+                _start(each["prompt"]),
+            )
+            for each in page["items"]
+        ),
+    )
+    _say_more(page)
+
+
+@schedules.command()
+@schedule_argument
+@json_option
+@client_options
+def show(client: Client, schedule: int, as_json: bool) -> None:
+    """Show a schedule with its policies and its next fires."""
+    _print_schedule(client.get(f"{PATH}/{schedule}"), as_json=as_json)
+
+
+@schedules.command()
+@conversation_argument
+@click.option("--prompt", required=True, help="What the agent is asked at every fire.")
+@schedule_options
+@json_option
+@client_options
+def create(client: Client, conversation: int, prompt: str, as_json: bool, **options: Any) -> None:
+    """Give a conversation a schedule: exactly one of --cron, --every, --at and --in, and a prompt."""
+    body = {"prompt": prompt, **as_body(options)}
+    _print_schedule(client.post(f"/v1/conversations/{conversation}/schedules", body), as_json=as_json)
+
+
+@schedules.command()
+@schedule_argument
+@click.option("--stop-running", is_flag=True, help="Ask runs that have fired to stop as well.")
+@json_option
+@client_options
+def cancel(client: Client, schedule: int, stop_running: bool, as_json: bool) -> None:
+    """Cancel a schedule for good. What has fired finishes."""
+    # Without the option nothing is sent, so that the service's own default holds.
+    answer = client.delete(f"{PATH}/{schedule}", stop_running=stop_running or None)
+    _print_change(client, schedule, answer, as_json=as_json)
+
+
+@schedules.command()
+@schedule_argument
+@click.option("--note", help="Why; shown beside the pause.")
+@json_option
+@client_options
+def pause(client: Client, schedule: int, note: str | None, as_json: bool) -> None:
+    """Pause a schedule: the fires until it is resumed are not due."""
+    answer = client.post(f"{PATH}/{schedule}/pause", {} if note is None else {"note": note})
+    _print_change(client, schedule, answer, as_json=as_json)
+
+
+@schedules.command()
+@schedule_argument
+@json_option
+@client_options
+def resume(client: Client, schedule: int, as_json: bool) -> None:
+    """Resume a paused schedule from now on."""
+    _print_change(client, schedule, client.post(f"{PATH}/{schedule}/resume", {}), as_json=as_json)
+
+
+@schedules.command("run-now")
+@schedule_argument
+@json_option
+@client_options
+def run_now(client: Client, schedule: int, as_json: bool) -> None:
+    """Run once, at once, beside the cadence."""
+    answer = client.post(f"{PATH}/{schedule}/run-now")
+    if as_json:
+        print_json(answer)
+        return
+    run = answer.get("run", answer)
+    click.echo(f"Run {run['id']} is {run['status']}; its conversation is {run['conversation_id']}.")
+
+
+@schedules.command()
+@click.argument("schedule", type=int, required=False, metavar="[SCHEDULE]")
+@click.option("--prompt", hidden=True)
+@schedule_options
+@preview_count
+@json_option
+@client_options
+def preview(client: Client, schedule: int | None, count: int, as_json: bool, **options: Any) -> None:
+    """Show the next fires of a SCHEDULE, or of one that would have these options. Nothing is saved."""
+    if schedule is None:
+        prompt = options.pop("prompt")
+        body = {**as_body(options), "count": count} | ({} if prompt is None else {"prompt": prompt})
+        answer = client.post(f"{PATH}/preview", body)
+    elif any(value is not None for value in options.values()):
+        raise click.UsageError(f"Give either a SCHEDULE or what a new one would have ({SAYS_WHEN}), not both.")
+    else:
+        answer = client.get(f"{PATH}/{schedule}/preview", count=count)
+    if as_json:
+        print_json(answer)
+        return
+    click.echo(answer["summary"])
+    for run in answer["next_runs"]:
+        click.echo(f"  {run['local']}   {run['utc']}")
+    for problem in answer["problems"]:
+        click.echo(f"{problem['field']}: {problem['problem']} → {problem['fix']}", err=True)
+
+
+@schedules.command()
+@schedule_argument
+@click.option("--status", multiple=True, type=click.Choice([status.value for status in RunStatus]), help="Only these.")
+@limit_option
+@cursor_option
+@json_option
+@client_options
+def runs(client: Client, schedule: int, status: tuple[str, ...], limit: int, cursor: str | None, as_json: bool) -> None:
+    """List the runs of a schedule, newest first, and why there was none where there was none."""
+    page = client.get(f"{PATH}/{schedule}/runs", status=status or None, limit=limit, cursor=cursor)
+    if as_json:
+        print_json(page)
+        return
+    print_table(
+        ("ID", "FIRE", "TRIGGER", "STATUS", "CONVERSATION", "WHAT HAPPENED"),
+        (
+            (
+                each["id"],
+                each["fire_at"],
+                each["trigger"],
+                each["status"] if each["reason"] is None else f"{each['status']} ({each['reason']})",
+                each["conversation_id"],
+                _start(each["error"] or each["reason_text"] or each["result"] or ""),
+            )
+            for each in page["items"]
+        ),
+    )
+    _say_more(page)
+
+
+def _print_schedule(schedule: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(schedule)
+        return
+    fields = {name: value for name, value in schedule.items() if name != "next_runs"}
+    print_fields({name.replace("_", " "): value for name, value in fields.items()})
+    for number, run in enumerate(schedule["next_runs"]):
+        click.echo(f"{'next fires' if number == 0 else '':<10}  {run['local']}   {run['utc']}")
+
+
+def _print_change(client: Client, schedule: int, answer: dict[str, Any] | None, *, as_json: bool) -> None:
+    changed = client.get(f"{PATH}/{schedule}") if answer is None else answer
+    if as_json:
+        print_json(changed)
+    else:
+        click.echo(f"Schedule {schedule} is {changed['status']}. Next fire: {_next(changed) or 'none'}.")
+
+
+def _next(schedule: dict[str, Any]) -> str:
+    return str(schedule["next_runs"][0]["local"]) if schedule["next_runs"] else ""
+
+
+def _start(text: str, width: int = 60) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def _say_more(page: dict[str, Any]) -> None:
+    if page["next_cursor"] is not None:
+        click.echo(f"There are more: --cursor {page['next_cursor']}", err=True)
