@@ -1,5 +1,6 @@
 """The HTTP API: routes, and what holds for all of them."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from litestar.types import ControllerRouterHandler
 from agentsched.api import conversations, lifecycle, runs, schedules, service
 from agentsched.api.auth import authenticated, caller_of
 from agentsched.api.bodies import MAX_BODY_BYTES, JsonRequest, is_model, read_model
-from agentsched.api.openapi import CONFIG
+from agentsched.api.openapi import CONFIG, specification
 from agentsched.api.parts import Parts
 from agentsched.api.problems import HANDLERS
 from agentsched.service.waking import Waker
@@ -28,7 +29,6 @@ WITH_KEY: Sequence[ControllerRouterHandler] = (
     conversations.send_message,
     schedules.create_schedule,
     schedules.list_conversation_schedules,
-    schedules.list_schedules,
     schedules.preview_schedule,
     schedules.get_schedule,
     schedules.update_schedule,
@@ -76,3 +76,16 @@ def create_app(db: Database, settings: Settings, waker: Waker) -> Litestar:
         openapi_config=CONFIG,
         logging_config=None,
     )
+
+
+def export_openapi() -> str:
+    """The specification as the text of `openapi/agentsched.json`. Needs no database and no configuration."""
+    app = create_app(Database("postgresql://"), Settings.model_construct(), _Nobody())
+    return json.dumps(specification(app), indent=2, ensure_ascii=False) + "\n"
+
+
+class _Nobody:
+    """There is nobody to wake where nothing runs."""
+
+    def wake(self) -> None:
+        pass

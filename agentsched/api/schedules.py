@@ -25,9 +25,7 @@ Statuses = Annotated[
 ]
 Count = Annotated[int, QueryParameter(ge=1, le=100, description="How many fires to show")]
 
-ETAG = ResponseHeader(
-    name="ETag", description="The version, for `If-Match`", documentation_only=True
-)
+ETAG = ResponseHeader(name="ETag", value='"1"', description="The version, for `If-Match`", documentation_only=True)
 
 
 def answer(row: ScheduleRow, status_code: int = 200, *, replayed: bool = False) -> Response[ScheduleView]:
@@ -70,34 +68,11 @@ async def list_conversation_schedules(
     cursor: Cursor = None,
 ) -> Page[ScheduleView]:
     """The schedules of a conversation, oldest first."""
-    return await _page(parts, caller, conversation_id, status, limit, cursor)
-
-
-@get("/v1/schedules", operation_id="list_schedules", responses=may_answer(422))
-async def list_schedules(
-    parts: WithParts,
-    caller: WithCaller,
-    status: Statuses = None,
-    limit: Limit = DEFAULT_PAGE,
-    cursor: Cursor = None,
-) -> Page[ScheduleView]:
-    """The schedules of all conversations, oldest first."""
-    return await _page(parts, caller, None, status, limit, cursor)
-
-
-async def _page(
-    parts: WithParts,
-    caller: WithCaller,
-    conversation_id: int | None,
-    statuses: list[ScheduleStatus] | None,
-    limit: int,
-    cursor: str | None,
-) -> Page[ScheduleView]:
     rows = await schedules.list_page(
         parts.db,
         caller,
         conversation_id=conversation_id,
-        statuses=statuses,
+        statuses=status,
         after=after_id(cursor, ORDER),
         limit=limit + 1,
     )
