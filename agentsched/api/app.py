@@ -12,7 +12,8 @@ from litestar.types import ControllerRouterHandler
 from agentsched.api import conversations, lifecycle, runs, schedules, service
 from agentsched.api.auth import authenticated, caller_of
 from agentsched.api.bodies import MAX_BODY_BYTES, JsonRequest, is_model, read_model
-from agentsched.api.openapi import CONFIG, specification
+from agentsched.api.openapi import config, specification
+from agentsched.api.parameters import refuse_unknown_query
 from agentsched.api.parts import Parts
 from agentsched.api.problems import HANDLERS
 from agentsched.service.waking import Waker
@@ -62,7 +63,7 @@ def create_app(db: Database, settings: Settings, waker: Waker) -> Litestar:
     parts = Parts(db, settings, waker)
     return Litestar(
         route_handlers=[
-            Router("/", route_handlers=WITH_KEY, guards=[authenticated(db)]),
+            Router("/", route_handlers=WITH_KEY, guards=[authenticated(db)], before_request=refuse_unknown_query),
             *OPEN,
         ],
         dependencies={
@@ -73,7 +74,7 @@ def create_app(db: Database, settings: Settings, waker: Waker) -> Litestar:
         request_class=JsonRequest,
         request_max_body_size=MAX_BODY_BYTES,
         plugins=[RequestModels(), PydanticSchemaPlugin()],
-        openapi_config=CONFIG,
+        openapi_config=config(),
         logging_config=None,
     )
 

@@ -1,6 +1,6 @@
 """Request bodies: strict JSON, then the request's model; a body that is not quite right changes nothing.
 
-Litestar's own reading takes JSON for whatever the content type says and fails on very deep JSON, so it is replaced here:
+Litestar's own reading takes JSON for whatever the content type says and fails on very deep JSON, so it is replaced:
 `JsonRequest.json` checks the text, and `read_model` makes the model of it.
 """
 

@@ -1,11 +1,11 @@
 """`/v1/conversations`: make, read, list, delete; transcript, inbox, messages."""
 
-from litestar import delete, get, post
+from litestar import Response, delete, get, post
 from litestar.params import JSONBody
 
 from agentsched.api.answers import NoteView, TaskAccepted, note_view
 from agentsched.api.pages import DEFAULT_PAGE, Cursor, Limit, Page, after_id, page_of, whole
-from agentsched.api.parameters import ConversationId, IdempotencyKey, bare
+from agentsched.api.parameters import REPLAYED, ConversationId, IdempotencyKey, bare, replay_headers
 from agentsched.api.parts import WithCaller, WithParts
 from agentsched.api.problems import may_answer
 from agentsched.service import conversations
@@ -15,13 +15,18 @@ from agentsched.service.views import ConversationView, EntryView, conversation_v
 ORDER, SEQUENCE = "conversation", "entry"
 
 
-@post("/v1/conversations", operation_id="create_conversation", responses=may_answer(413, 415, 422))
+@post(
+    "/v1/conversations",
+    operation_id="create_conversation",
+    response_headers=[REPLAYED],
+    responses=may_answer(413, 415, 422),
+)
 async def create_conversation(
     parts: WithParts, caller: WithCaller, data: JSONBody[NewConversation], idempotency_key: IdempotencyKey = None
-) -> ConversationView:
+) -> Response[ConversationView]:
     """Make an empty conversation."""
-    row = await conversations.create(parts.db, parts.settings, caller, data, key=bare(idempotency_key))
-    return conversation_view(row)
+    row, new = await conversations.create_once(parts.db, parts.settings, caller, data, key=bare(idempotency_key))
+    return Response(conversation_view(row), headers=replay_headers(new))
 
 
 @get("/v1/conversations", operation_id="list_conversations", responses=may_answer(422))
@@ -34,9 +39,7 @@ async def list_conversations(
 
 
 @get("/v1/conversations/{conversation_id:int}", operation_id="get_conversation", responses=may_answer(404))
-async def get_conversation(
-    parts: WithParts, caller: WithCaller, conversation_id: ConversationId
-) -> ConversationView:
+async def get_conversation(parts: WithParts, caller: WithCaller, conversation_id: ConversationId) -> ConversationView:
     """Read one conversation."""
     return conversation_view(await conversations.get(parts.db, caller, conversation_id))
 
@@ -47,9 +50,7 @@ async def delete_conversation(parts: WithParts, caller: WithCaller, conversation
     await conversations.delete(parts.db, caller, conversation_id)
 
 
-@get(
-    "/v1/conversations/{conversation_id:int}/entries", operation_id="list_entries", responses=may_answer(404, 422)
-)
+@get("/v1/conversations/{conversation_id:int}/entries", operation_id="list_entries", responses=may_answer(404, 422))
 async def list_entries(
     parts: WithParts,
     caller: WithCaller,
@@ -74,6 +75,7 @@ async def read_inbox(parts: WithParts, caller: WithCaller, conversation_id: Conv
     "/v1/conversations/{conversation_id:int}/messages",
     operation_id="send_message",
     status_code=202,
+    response_headers=[REPLAYED],
     responses=may_answer(404, 413, 415, 422),
 )
 async def send_message(
@@ -82,10 +84,10 @@ async def send_message(
     conversation_id: ConversationId,
     data: JSONBody[NewMessage],
     idempotency_key: IdempotencyKey = None,
-) -> TaskAccepted:
+) -> Response[TaskAccepted]:
     """Say something. The conversation's agent answers in a task; its entries appear when the task has finished."""
-    task_id = await conversations.say(
+    task_id, new = await conversations.say_once(
         parts.db, parts.settings, caller, conversation_id, data, key=bare(idempotency_key)
     )
     parts.waker.wake()
-    return TaskAccepted(task_id=task_id)
+    return Response(TaskAccepted(task_id=task_id), headers=replay_headers(new))

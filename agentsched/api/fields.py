@@ -12,6 +12,26 @@ from agentsched.core.problems import Problem
 BODY = "body"
 """The field of a problem that the body as a whole has."""
 
+_OBJECT = ("wrong_type", "It has to be a JSON object.", "Send an object, in braces.")
+_NUMBER = ("wrong_type", "It has to be a whole number.", "Send a number without quotes and decimals.")
+_WORDS = {
+    "model_type": _OBJECT,
+    "dict_type": _OBJECT,
+    "list_type": ("wrong_type", "It has to be a JSON array.", "Send an array, in brackets."),
+    "string_type": ("wrong_type", "It has to be text.", "Send a string, in quotes."),
+    "bool_type": ("wrong_type", "It has to be true or false.", "Send `true` or `false`, without quotes."),
+    "int_type": _NUMBER,
+    "int_from_float": _NUMBER,
+    "int_parsing_size": _NUMBER,
+    "greater_than_equal": ("out_of_range", "It is too small.", "Send {ge} or more."),
+    "less_than_equal": ("out_of_range", "It is too large.", "Send {le} or less."),
+    "string_too_short": ("too_short", "It is empty.", "Send at least {min_length} character."),
+    "string_too_long": ("too_long", "It is too long.", "Send at most {max_length} characters."),
+    "too_long": ("too_long", "There are too many.", "Send at most {max_length}."),
+    "string_pattern_mismatch": ("control_characters", "It contains control characters.", "Leave them out."),
+}
+"""By pydantic's kind of error: the code, what is wrong, and what to write instead."""
+
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
     """Every finding as a problem; unknown fields come with the names that were perhaps meant."""
@@ -54,45 +74,26 @@ def _problem(details: ErrorDetails, known: dict[tuple[int | str, ...], list[str]
 
 def _words(details: ErrorDetails, known: list[str]) -> tuple[str, str, str]:
     """The code, what is wrong, and what to write instead."""
+    kind = details["type"]
     context = details.get("ctx", {})
     name = str(details["loc"][-1]) if details["loc"] else BODY
-    match details["type"]:
-        case "extra_forbidden":
-            return "unknown_field", f"There is no field `{name[:60]}` here.", _meant(name, known)
-        case "missing":
-            return "missing_field", "It is missing.", f"Send `{name}`."
-        case "enum":
-            expected = str(context["expected"]).replace("'", "`")
-            return "unknown_value", f"It is one of {expected}.", _meant(str(details["input"]), expected.split("`")[1::2])
-        case "model_type" | "model_attributes_type" | "dict_type":
-            return "wrong_type", "It has to be a JSON object.", "Send an object, in braces."
-        case "list_type":
-            return "wrong_type", "It has to be a JSON array.", "Send an array, in brackets."
-        case "string_type":
-            return "wrong_type", "It has to be text.", "Send a string, in quotes."
-        case "bool_type":
-            return "wrong_type", "It has to be true or false.", "Send `true` or `false`, without quotes."
-        case "int_type" | "int_from_float" | "int_parsing" | "int_parsing_size":
-            return "wrong_type", "It has to be a whole number.", "Send a number without quotes and decimals."
-        case "greater_than_equal":
-            return "out_of_range", "It is too small.", f"Send {context['ge']} or more."
-        case "less_than_equal":
-            return "out_of_range", "It is too large.", f"Send {context['le']} or less."
-        case "string_too_short":
-            return "too_short", "It is empty.", f"Send at least {context['min_length']} character."
-        case "string_too_long":
-            return "too_long", "It is too long.", f"Send at most {context['max_length']} characters."
-        case "too_long":
-            return "too_long", "There are too many.", f"Send at most {context['max_length']}."
-        case "string_pattern_mismatch":
-            return "control_characters", "It contains control characters.", "Leave them out."
-        case kind if kind.startswith("datetime"):
-            return "wrong_instant", "It has to be an instant.", "Write one such as `2026-12-03T09:00:00Z`."
-        case _:
-            return "invalid_value", f"{details['msg']}.", f"The specification says what `{name}` may be."
+    if kind == "extra_forbidden":
+        return "unknown_field", f"There is no field `{name[:60]}` here.", meant(name, known)
+    if kind == "missing":
+        return "missing_field", "It is missing.", f"Send `{name}`."
+    if kind == "enum":
+        expected = str(context["expected"]).replace("'", "`")
+        return "unknown_value", f"It is one of {expected}.", meant(str(details["input"]), expected.split("`")[1::2])
+    if kind in _WORDS:
+        code, problem, fix = _WORDS[kind]
+        return code, problem, fix.format(**context)
+    if kind.startswith("datetime"):
+        return "wrong_instant", "It has to be an instant.", "Write one such as `2026-12-03T09:00:00Z`."
+    return "invalid_value", f"{details['msg']}.", f"The specification says what `{name}` may be."
 
 
-def _meant(got: str, known: Sequence[str]) -> str:
+def meant(got: str, known: Sequence[str]) -> str:
+    """What to write instead of a name that does not exist: the nearest ones, else all."""
     near = get_close_matches(got.lower(), known, n=2)
     if near:
         return f"Did you mean {' or '.join(f'`{each}`' for each in near)}?"

@@ -6,7 +6,7 @@ from litestar import Response, delete, post
 from litestar.params import JSONBody, QueryParameter
 
 from agentsched.api.operations import OptionalBody
-from agentsched.api.parameters import IdempotencyKey, ScheduleId, bare
+from agentsched.api.parameters import REPLAYED, IdempotencyKey, ScheduleId, bare, replay_headers
 from agentsched.api.parts import WithCaller, WithParts
 from agentsched.api.problems import may_answer
 from agentsched.api.schedules import ETAG, answer
@@ -75,6 +75,7 @@ async def cancel_schedule(
     operation_id="run_schedule_now",
     status_code=201,
     operation_class=OptionalBody,
+    response_headers=[REPLAYED],
     responses=may_answer(404, 409, 413, 415, 422),
 )
 async def run_schedule_now(
@@ -83,8 +84,8 @@ async def run_schedule_now(
     schedule_id: ScheduleId,
     data: JSONBody[Nothing | None] = None,
     idempotency_key: IdempotencyKey = None,
-) -> RunView:
+) -> Response[RunView]:
     """Run a schedule at once, also while it is paused; its cadence does not move."""
-    run = await lifecycle.run_now(parts.db, caller, schedule_id, key=bare(idempotency_key))
+    run, new = await lifecycle.run_now_once(parts.db, caller, schedule_id, key=bare(idempotency_key))
     parts.waker.wake()
-    return run_view_of(run)
+    return Response(run_view_of(run), headers=replay_headers(new))

@@ -5,10 +5,9 @@ Litestar describes the operations; the schemas are pydantic's own, which leave n
 
 from collections.abc import Iterator
 from functools import lru_cache
-from http import HTTPStatus
 from typing import Any, Literal
 
-from litestar import Litestar, Request
+from litestar import Litestar, Request, Response, Router
 from litestar.enums import MediaType
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
@@ -21,18 +20,27 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from agentsched import __version__
 from agentsched.api.docs_page import page
 from agentsched.api.parameters import LARGEST_ID
+from agentsched.api.problems import TITLES, ProblemDetails, address_problem
 
 Json = dict[str, Any]
 Mode = Literal["validation", "serialization"]
 
 REFERENCE = "#/components/schemas/{model}"
 
-DESCRIPTION = (
-    "AI conversations own schedules; when one fires, the service creates a run of the agent in a conversation. "
-    "Instants are UTC. Errors are problem details (RFC 9457) with a stable `code`, and `errors` say of each wrong field "
-    "what to write instead. `Idempotency-Key` makes it safe to repeat a request: it is answered as the first time, with "
-    "`Idempotent-Replayed: true`."
-)
+DESCRIPTION = """\
+AI conversations own schedules; when one fires, the service creates a run of the agent in a conversation. Instants are \
+UTC. Errors are problem details (RFC 9457) with a stable `code`, and `errors` say of each wrong field what to write \
+instead. `Idempotency-Key` makes it safe to repeat a request: it is answered as the first time, with \
+`Idempotent-Replayed: true`."""
+
+EXAMPLES: dict[str, Json] = {
+    "create_conversation": {"title": "Briefings", "timezone": "Europe/Berlin"},
+    "send_message": {"text": "What is open?"},
+    "create_schedule": {"cron": "0 9 * * 1-5", "name": "Morning briefing", "prompt": "Check my open pull requests."},
+    "update_schedule": {"cron": "30 8 * * 1-5"},
+    "preview_schedule": {"cron": "0 9 * * 1-5", "timezone": "Europe/Berlin", "count": 3},
+    "pause_schedule": {"note": "On holiday"},
+}
 
 
 class _Untitled(GenerateJsonSchema):
@@ -55,24 +63,31 @@ class _DocsPage(OpenAPIRenderPlugin):
         return page(specification(request.app)).encode()
 
 
-CONFIG = OpenAPIConfig(
-    title="agentsched",
-    version=__version__,
-    description=DESCRIPTION,
-    use_handler_docstrings=True,
-    path="/schema",
-    render_plugins=[_Specification(), _DocsPage()],
-    security=[{"api_key": []}],
-    components=Components(
-        security_schemes={
-            "api_key": SecurityScheme(
-                type="http",
-                scheme="bearer",
-                description="An API key, `Authorization: Bearer ask_…`; `agentsched keys create` makes one",
-            )
-        }
-    ),
-)
+def config() -> OpenAPIConfig:
+    """How Litestar describes and serves: `/schema` for people, `/schema/openapi.json` for programs."""
+    return OpenAPIConfig(
+        title="agentsched",
+        version=__version__,
+        description=DESCRIPTION,
+        use_handler_docstrings=True,
+        render_plugins=[_Specification(), _DocsPage()],
+        security=[{"api_key": []}],
+        components=Components(
+            security_schemes={
+                "api_key": SecurityScheme(
+                    type="http",
+                    scheme="bearer",
+                    description="An API key, `Authorization: Bearer ask_…`; `agentsched keys create` makes one",
+                )
+            }
+        ),
+        openapi_router=Router("/schema", route_handlers=[], include_in_schema=False, after_request=_absent_as_problem),
+    )
+
+
+def _absent_as_problem(response: Response[Any]) -> Response[Any]:
+    """Litestar answers HTML for what is not under `/schema`."""
+    return address_problem() if response.status_code == 404 else response
 
 
 @lru_cache(maxsize=1)
@@ -111,8 +126,8 @@ def _models_of(handler: HTTPRouteHandler) -> Iterator[tuple[type[BaseModel], Mod
     if (data := signature.parameters.get("data")) is not None:
         yield from ((each.annotation, "validation") for each in (data, *data.inner_types) if _is_model(each.annotation))
     for spec in (handler.responses or {}).values():
-        if _is_model(spec.data_container):
-            yield spec.data_container, "serialization"
+        if spec.data_container is ProblemDetails:
+            yield ProblemDetails, "serialization"
 
 
 def _is_model(annotation: Any) -> bool:
@@ -127,7 +142,13 @@ def _describe(operation: Json) -> None:
         operation["description"] = rest.replace("\n", " ")
     for status, response in operation["responses"].items():
         if status.startswith("2"):
-            response["description"] = HTTPStatus(int(status)).phrase
+            response["description"] = "Done" if int(status) == 204 else "The answer"
+        if "headers" in response:
+            response["headers"] = dict(sorted(response["headers"].items()))
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        content["schema"] = _never_null(content["schema"])
+        if operation["operationId"] in EXAMPLES:
+            content["example"] = EXAMPLES[operation["operationId"]]
     for parameter in operation.get("parameters", []):
         parameter["schema"] = _parameter_schema(parameter["schema"])
         for name in ("deprecated", "allowEmptyValue", "allowReserved"):
@@ -136,7 +157,7 @@ def _describe(operation: Json) -> None:
 
 def _shared(status: str, response: Json, problems: Json) -> Json:
     """A problem in the components, where all operations with this status refer to it."""
-    name = HTTPStatus(int(status)).phrase.replace(" ", "")
+    name = TITLES[int(status)].replace(" ", "")
     if problems.setdefault(name, response) != response:
         raise ValueError(f"two descriptions of the status {status}")
     return {"$ref": f"#/components/responses/{name}"}
@@ -144,11 +165,15 @@ def _shared(status: str, response: Json, problems: Json) -> Json:
 
 def _parameter_schema(schema: Json) -> Json:
     """A parameter is sent or left out, never null; bounds of whole numbers are whole numbers."""
-    alternatives = [each for each in schema.get("oneOf", []) if each.get("type") != "null"]
-    plain = {name: value for name, value in schema.items() if name not in ("oneOf", "description")}
-    if alternatives:
-        plain |= alternatives[0]
+    plain = _never_null({name: value for name, value in schema.items() if name != "description"})
     for name in ("minimum", "maximum"):
         if name in plain:
             plain[name] = min(int(plain[name]), LARGEST_ID)
     return plain
+
+
+def _never_null(schema: Json) -> Json:
+    """The schema without the alternative null, which stands for what is left out."""
+    alternatives = [each for each in schema.get("oneOf", []) if each.get("type") != "null"]
+    rest = {name: value for name, value in schema.items() if name != "oneOf"}
+    return rest | (alternatives[0] if alternatives else {})

@@ -46,7 +46,7 @@ class ProblemDetails(BaseModel):
             "examples": [
                 {
                     "type": "about:blank",
-                    "title": "Unprocessable Entity",
+                    "title": "Unprocessable Content",
                     "status": 422,
                     "detail": "cron: Two occurrences are only 1 minute apart. Write `*/5 * * * *`.",
                     "code": "interval_too_short",
@@ -72,6 +72,23 @@ class ProblemDetails(BaseModel):
     errors: list[FieldProblem] = Field(description="Everything that is wrong with the request, field by field")
 
 
+TITLES = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    409: "Conflict",
+    412: "Precondition Failed",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    422: "Unprocessable Content",
+    428: "Precondition Required",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+"""The names of RFC 9110, which Python's own differ from, one version from another."""
+
 _DESCRIPTIONS = {
     400: "The body is no JSON, or a header is malformed",
     401: "There is no API key in force in `Authorization`",
@@ -83,7 +100,7 @@ _DESCRIPTIONS = {
     415: "The body is not `application/json`",
     422: "The request is wrong; `errors` says where and what to write",
     428: "`If-Match` is missing",
-    503: "The database is away; try again after `Retry-After` seconds",
+    503: "The database is away, or not ready; try again after `Retry-After` seconds",
 }
 
 
@@ -107,13 +124,20 @@ def problem_response(
 ) -> Response[ProblemDetails]:
     """An answer with problem details."""
     body = ProblemDetails(
-        title=HTTPStatus(status).phrase,
+        title=TITLES[status],
         status=status,
         detail=detail,
         code=code,
         errors=[field_problem(problem) for problem in problems],
     )
     return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
+
+
+def address_problem() -> Response[ProblemDetails]:
+    """Nothing is at this address."""
+    return problem_response(
+        404, "address_not_found", f"Nothing is at this address. The addresses are in {SPECIFICATION_PATH}."
+    )
 
 
 def field_problem(problem: Problem) -> FieldProblem:
@@ -159,13 +183,13 @@ def _http(request: AnyRequest, error: HTTPException) -> Response[ProblemDetails]
     status = error.status_code
     if status >= 500:
         return _failed(request, error)
-    details = {
-        404: f"Nothing is at this address. The addresses are in {SPECIFICATION_PATH}.",
-        405: f"This address does not know {request.method}. `Allow` names what it knows.",
-        413: f"The body is larger than {MAX_BODY_BYTES} bytes. Send less.",
-    }
-    code = HTTPStatus(status).name.lower()
-    return problem_response(status, code, details.get(status, error.detail), headers=error.headers)
+    if status == 404:
+        return address_problem()
+    code, detail = {
+        405: ("method_not_allowed", f"This address does not know {request.method}. `Allow` names what it knows."),
+        413: ("body_too_large", f"The body is larger than {MAX_BODY_BYTES} bytes. Send less."),
+    }.get(status, ("bad_request", error.detail))
+    return problem_response(status if status in TITLES else 400, code, detail, headers=error.headers)
 
 
 def _failed(request: AnyRequest, error: Exception) -> Response[ProblemDetails]:

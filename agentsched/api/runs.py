@@ -26,9 +26,7 @@ class RunOrder(StrEnum):
     FIRE_AT = "fire_at"
 
 
-Statuses = Annotated[
-    list[RunStatus] | None, QueryParameter(description="Only runs of these statuses; may be repeated")
-]
+Statuses = Annotated[list[RunStatus] | None, QueryParameter(description="Only runs of these statuses; may be repeated")]
 Order = Annotated[RunOrder, QueryParameter(description="`newest` first, or `fire_at`: the order of the ledger")]
 
 
@@ -110,9 +108,7 @@ async def list_run_tasks(parts: WithParts, caller: WithCaller, run_id: RunId) ->
     operation_class=OptionalBody,
     responses=may_answer(404, 409, 413, 415, 422),
 )
-async def cancel(
-    parts: WithParts, caller: WithCaller, run_id: RunId, data: JSONBody[Nothing | None] = None
-) -> RunView:
+async def cancel(parts: WithParts, caller: WithCaller, run_id: RunId, data: JSONBody[Nothing | None] = None) -> RunView:
     """Cancel a run that has not ended: at once where no worker holds it, by asking the worker where one does."""
     run = await cancel_run.cancel_run(parts.db, caller, run_id)
     parts.waker.wake()

@@ -8,7 +8,16 @@ from litestar.params import JSONBody, QueryParameter
 
 from agentsched.api.answers import PreviewView, preview_view
 from agentsched.api.pages import DEFAULT_PAGE, Cursor, Limit, Page, after_id, page_of
-from agentsched.api.parameters import ConversationId, IdempotencyKey, IfMatch, ScheduleId, bare, version_of
+from agentsched.api.parameters import (
+    REPLAYED,
+    ConversationId,
+    IdempotencyKey,
+    IfMatch,
+    ScheduleId,
+    bare,
+    replay_headers,
+    version_of,
+)
 from agentsched.api.parts import WithCaller, WithParts
 from agentsched.api.problems import may_answer
 from agentsched.core.words import ScheduleStatus
@@ -28,16 +37,15 @@ Count = Annotated[int, QueryParameter(ge=1, le=100, description="How many fires 
 ETAG = ResponseHeader(name="ETag", value='"1"', description="The version, for `If-Match`", documentation_only=True)
 
 
-def answer(row: ScheduleRow, status_code: int = 200, *, replayed: bool = False) -> Response[ScheduleView]:
+def answer(row: ScheduleRow, *, new: bool = True) -> Response[ScheduleView]:
     """A schedule with its version as `ETag`."""
-    headers = {"ETag": f'"{row.version}"'} | ({"Idempotent-Replayed": "true"} if replayed else {})
-    return Response(schedule_view(row), status_code=status_code, headers=headers)
+    return Response(schedule_view(row), headers={"ETag": f'"{row.version}"'} | replay_headers(new))
 
 
 @post(
     "/v1/conversations/{conversation_id:int}/schedules",
     operation_id="create_schedule",
-    response_headers=[ETAG],
+    response_headers=[ETAG, REPLAYED],
     responses=may_answer(404, 413, 415, 422),
 )
 async def create_schedule(
@@ -47,11 +55,14 @@ async def create_schedule(
     data: JSONBody[NewSchedule],
     idempotency_key: IdempotencyKey = None,
 ) -> Response[ScheduleView]:
-    """Make a schedule that this conversation owns: exactly one of `cron`, `every`, `at`, `in`, `webhook`, and a prompt."""
+    """Make a schedule that this conversation owns.
+
+    It has a prompt and exactly one of `cron`, `every`, `at`, `in` and `webhook`.
+    """
     row, new = await schedules.create(
         parts.db, parts.settings, caller, conversation_id, data, key=bare(idempotency_key)
     )
-    return answer(row, 201, replayed=not new)
+    return answer(row, new=new)
 
 
 @get(
@@ -107,9 +118,7 @@ async def update_schedule(
 
     A change of timing counts from now and never fires for an earlier instant.
     """
-    row = await update.update(
-        parts.db, parts.settings, caller, schedule_id, data, version=version_of(if_match)
-    )
+    row = await update.update(parts.db, parts.settings, caller, schedule_id, data, version=version_of(if_match))
     parts.waker.wake()
     return answer(row)
 
@@ -120,16 +129,12 @@ async def update_schedule(
     status_code=200,
     responses=may_answer(413, 415, 422),
 )
-async def preview_schedule(
-    parts: WithParts, caller: WithCaller, data: JSONBody[PreviewRequest]
-) -> PreviewView:
+async def preview_schedule(parts: WithParts, caller: WithCaller, data: JSONBody[PreviewRequest]) -> PreviewView:
     """When a schedule would fire. Nothing is saved; limits that would refuse it are among `problems`."""
     return preview_view(await schedules.preview(parts.db, parts.settings, caller, data))
 
 
-@get(
-    "/v1/schedules/{schedule_id:int}/preview", operation_id="preview_saved_schedule", responses=may_answer(404, 422)
-)
+@get("/v1/schedules/{schedule_id:int}/preview", operation_id="preview_saved_schedule", responses=may_answer(404, 422))
 async def preview_saved_schedule(
     parts: WithParts, caller: WithCaller, schedule_id: ScheduleId, count: Count = 5
 ) -> PreviewView:

@@ -11,7 +11,7 @@ from agentsched.core.zones import zone
 from agentsched.service import idempotency
 from agentsched.service.account import account_due_slots
 from agentsched.service.caller import Caller
-from agentsched.service.errors import NotFound
+from agentsched.service.errors import Forbidden, NotFound
 from agentsched.service.requests import AgentSpec, NewConversation, NewMessage
 from agentsched.settings import Settings
 from agentsched.store import clock, conversations, entries, messages, notes, principals, runs, schedules
@@ -48,16 +48,32 @@ async def agent_id(conn: AsyncConnection, principal_id: int, agent: AgentSpec) -
     return await conversations.same_agent(conn, principal_id, digest, row)
 
 
-async def create(
+async def create(db: Database, settings: Settings, caller: Caller, request: NewConversation) -> ConversationRow:
+    """Make an empty conversation, as ``create_once`` does."""
+    row, _ = await create_once(db, settings, caller, request)
+    return row
+
+
+async def create_once(
     db: Database, settings: Settings, caller: Caller, request: NewConversation, *, key: str | None = None
-) -> ConversationRow:
-    """Make an empty conversation. Raises Refused for an unknown zone or a reused idempotency key."""
+) -> tuple[ConversationRow, bool]:
+    """Make an empty conversation; it, and whether it is new (False for a replay of the same ``Idempotency-Key``).
+
+    Raises Forbidden for a key that is made for one conversation, and Refused for an unknown zone or a reused
+    idempotency key.
+    """
+    if caller.conversation_id is not None:
+        raise Forbidden(
+            "key_of_one_conversation",
+            f"This key is made for conversation {caller.conversation_id} and makes no others. Use a key of all.",
+        )
     if request.timezone is not None:
         zone(request.timezone)
     asked = request.model_dump(mode="json")
     async with db.begin() as conn:
         await principals.lock(conn, caller.principal_id)
         made = await idempotency.replayed(conn, caller.principal_id, "conversation", key, asked)
+        new = made is None
         if made is None:
             now = await clock.now(conn)
             made = await conversations.insert(
@@ -69,7 +85,7 @@ async def create(
                 now=now,
             )
             await idempotency.remember(conn, caller.principal_id, "conversation", key, asked, made, now)
-        return await owned(conn, caller, made)
+        return await owned(conn, caller, made), new
 
 
 async def owned(conn: AsyncConnection, caller: Caller, conversation_id: int) -> ConversationRow:
@@ -111,7 +127,13 @@ async def inbox(db: Database, caller: Caller, conversation_id: int) -> list[Note
         return await notes.newest(conn, conversation_id)
 
 
-async def say(
+async def say(db: Database, settings: Settings, caller: Caller, conversation_id: int, message: NewMessage) -> int:
+    """A person says something, as in ``say_once``; the task's id."""
+    task_id, _ = await say_once(db, settings, caller, conversation_id, message)
+    return task_id
+
+
+async def say_once(
     db: Database,
     settings: Settings,
     caller: Caller,
@@ -119,8 +141,11 @@ async def say(
     message: NewMessage,
     *,
     key: str | None = None,
-) -> int:
-    """A person says something: a pending task for the conversation's agent; its id. Raises NotFound."""
+) -> tuple[int, bool]:
+    """A person says something: a pending task for the conversation's agent; its id, and whether it is new.
+
+    Raises NotFound, and Refused for a reused idempotency key.
+    """
     operation = f"message:{conversation_id}"
     asked = message.model_dump(mode="json")
     async with db.begin() as conn:
@@ -129,7 +154,7 @@ async def say(
         await owned(conn, caller, conversation_id)
         made = await idempotency.replayed(conn, caller.principal_id, operation, key, asked)
         if made is not None:
-            return made
+            return made, False
         now = await clock.now(conn)
         task_id = await messages.insert_task(
             conn,
@@ -140,7 +165,7 @@ async def say(
             now=now,
         )
         await idempotency.remember(conn, caller.principal_id, operation, key, asked, task_id, now)
-        return task_id
+        return task_id, True
 
 
 async def delete(db: Database, caller: Caller, conversation_id: int) -> None:

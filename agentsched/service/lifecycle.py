@@ -105,16 +105,25 @@ async def cancel(db: Database, caller: Caller, schedule_id: int, *, stop_running
         return await owned(conn, caller, schedule_id)
 
 
-async def run_now(db: Database, caller: Caller, schedule_id: int, *, key: str | None = None) -> RunRow:
+async def run_now(db: Database, caller: Caller, schedule_id: int) -> RunRow:
+    """Run at once, as ``run_now_once`` does."""
+    run, _ = await run_now_once(db, caller, schedule_id)
+    return run
+
+
+async def run_now_once(
+    db: Database, caller: Caller, schedule_id: int, *, key: str | None = None
+) -> tuple[RunRow, bool]:
     """Run at once, also while paused or completed, beside whatever is in flight; the cadence does not move.
 
-    It counts as in flight and against the daily budgets, which do not refuse a person. Raises NotFound, and Conflict
-    for a cancelled schedule.
+    It counts as in flight and against the daily budgets, which do not refuse a person. The run, and whether it is
+    new (False for a replay of the same ``Idempotency-Key``). Raises NotFound, and Conflict for a cancelled schedule.
     """
     operation = f"run-now:{schedule_id}"
     async with db.begin() as conn:
         row = await _lock(conn, caller, schedule_id)
         made = await idempotency.replayed(conn, caller.principal_id, operation, key, {})
+        new = made is None
         if made is None:
             if row.status == ScheduleStatus.CANCELLED:
                 raise ended(row)
@@ -123,7 +132,7 @@ async def run_now(db: Database, caller: Caller, schedule_id: int, *, key: str | 
         run = await ledger.read(conn, caller.principal_id, made)
         if run is None:
             raise Conflict("run_pruned", "The run that this Idempotency-Key made is no longer kept. Send a new key.")
-        return run
+        return run, new
 
 
 async def _start_manual(conn: AsyncConnection, row: ScheduleRow, request_id: str) -> int:
