@@ -3,7 +3,7 @@
 from agentsched.core.words import Scope
 from agentsched.service import conversations, keys, schedules
 from agentsched.service.caller import Caller
-from agentsched.service.requests import AgentSpec, NewConversation, NewSchedule
+from agentsched.service.requests import AgentSpec, NewConversation, NewMessage, NewSchedule
 from agentsched.settings import Settings
 from agentsched.store.database import Database
 from agentsched.store.schedules import ScheduleRow
@@ -31,3 +31,8 @@ async def schedule(
     body = {"prompt": "x"} | ({} if timed else {"cron": "*/5 * * * *"}) | fields
     row, _ = await schedules.create(db, settings, caller, conversation_id, NewSchedule.model_validate(body))
     return row
+
+
+async def say(db: Database, settings: Settings, caller: Caller, conversation_id: int, words: str) -> int:
+    """A person says something; the id of the task."""
+    return await conversations.say(db, settings, caller, conversation_id, NewMessage(text=words))
