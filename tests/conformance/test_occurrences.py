@@ -12,6 +12,7 @@ import pytest
 from agentsched.core.cron import parse
 from agentsched.core.problems import Refused
 from agentsched.core.timing import Kind, Timing, build_timing, occurrences
+from agentsched.core.zones import tzdata_version
 
 Case = dict[str, Any]
 
@@ -21,8 +22,21 @@ CASES: dict[str, list[Case]] = json.loads(FILE.read_text(encoding="utf-8")) if F
 EXPECTED = {"next": 55, "range": 3, "span": 200, "refused": 28, "smallest_gap": 20}
 
 
+# IANA 2026f withdrew the end of Cuba's summer time on 2026-11-01; these six cases were computed with it.
+BEFORE_2026F = {"generated-26", "generated-31", "generated-42", "generated-109", "generated-146", "generated-165"}
+
+
 def of_kind(kind: str) -> list[Any]:
-    return [pytest.param(case, id=f"{case.get('id', kind)}-{case['cron'] or 'empty'}") for case in CASES.get(kind, [])]
+    return [
+        pytest.param(case, id=f"{case.get('id', kind)}-{case['cron'] or 'empty'}", marks=marks(case))
+        for case in CASES.get(kind, [])
+    ]
+
+
+def marks(case: Case) -> list[pytest.MarkDecorator]:
+    if case.get("id") not in BEFORE_2026F or tzdata_version() < "2026f":
+        return []
+    return [pytest.mark.xfail(strict=True, reason="computed before IANA 2026f changed America/Havana for 2026-11-01")]
 
 
 def timing(case: Case) -> Timing:
