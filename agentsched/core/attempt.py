@@ -68,7 +68,7 @@ def runs_late(trigger: Trigger, misfire: Misfire) -> bool:
 
 def retry_delay_seconds(attempt: int, *, initial: int, maximum: int) -> int:
     """The delay after attempt ``attempt`` (from 1) has failed: doubled each time, up to the maximum."""
-    return min(initial * 2 ** min(attempt - 1, 32), maximum)
+    return min(initial << (attempt - 1), maximum)
 
 
 def _judge_loss(attempt: Attempt, now: datetime) -> Verdict:

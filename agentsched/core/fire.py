@@ -1,4 +1,4 @@
-"""Decide everything that a due schedule does in one fire: which slots run, wait, are skipped or missed (DESIGN §5 to §8)."""
+"""Decide all that a due schedule does in one fire: which slots run, wait, are skipped or missed (DESIGN §5 to §8)."""
 
 from datetime import datetime
 from itertools import chain
@@ -126,14 +126,15 @@ class _Ledger:
     def _make_way(self, admission: Admission) -> None:
         if not (admission.supersede or admission.cancel or admission.ask):
             return
-        for run_id in (*admission.supersede, *admission.cancel):
+        gone = (*admission.supersede, *admission.cancel)
+        for run_id in gone:
             if run_id < 0:
                 fire_at = self.slots[-run_id - 1].fire_at
                 self.slots[-run_id - 1] = Slot(fire_at, RunStatus.SKIPPED, Reason.SUPERSEDED)
+                self.admitted -= 1
         self.supersede += [run_id for run_id in admission.supersede if run_id > 0]
         self.cancel += [run_id for run_id in admission.cancel if run_id > 0]
         self.ask += admission.ask
-        gone = (*admission.supersede, *admission.cancel)
         flights = tuple(
             Flight(f.run_id, f.trigger, f.status, f.asked or f.run_id in admission.ask)
             for f in self._line.in_flight

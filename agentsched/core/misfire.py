@@ -25,8 +25,8 @@ class Stretch:
 class Sorted:
     """Due slots, sorted by the misfire policy.
 
-    ``missed`` come before the others. ``overdue``: all of them, where ``all`` runs late ones. ``on_time``: those that the
-    overlap policy decides.
+    ``missed`` come before the others. ``overdue``: all of them, where ``all`` runs late ones. ``on_time``: those
+    that the overlap policy decides.
     """
 
     missed: Stretch | None

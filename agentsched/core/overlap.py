@@ -52,8 +52,8 @@ class Line:
 class Admission:
     """The verdict on one due slot, and what it does to the runs before it.
 
-    ``supersede``: queued runs that become ``skipped(superseded)``. ``cancel``: runs in flight without a worker, cancelled
-    at once. ``ask``: running ones that are asked to stop.
+    ``supersede``: queued runs that become ``skipped(superseded)``. ``cancel``: runs in flight without a worker,
+    cancelled at once. ``ask``: running ones that are asked to stop.
     """
 
     verdict: Literal["start", "wait"] | Reason
@@ -67,34 +67,37 @@ WAIT = Admission("wait")
 
 
 def on_due(limits: Limits, line: Line, *, overdue: bool = False) -> Admission:
-    """Decide one live slot that comes due.
+    """Decide one live slot that comes due. While a slot is free and nobody waits, it starts under every policy.
 
-    ``overdue`` slots (misfire ``all``) wait in line whatever ``overlap`` says, past ``queue_limit``, one at a time unless
-    ``max_concurrency`` is given. A slot that only backfill runs block waits, whatever ``overlap`` says; at most one does,
-    but under ``queue`` all wait.
+    ``overdue`` slots (misfire ``all``) wait in line whatever ``overlap`` says, past ``queue_limit``, one at a time
+    unless ``max_concurrency`` is given, and nothing supersedes them. A slot that only backfill runs block waits,
+    whatever ``overlap`` says; at most one does, but under ``queue`` and ``allow``, which have a line, all wait.
     """
-    if not line.in_flight and not line.waiting:
-        return START
     cap = 1 if overdue and limits.cap is None else limits.cap
     ahead = line.live_waiting()
-    free = cap is None or (len(line.in_flight) < cap and not ahead)
-    if free and limits.overlap is not Overlap.REPLACE:
+    if cap is None or (len(line.in_flight) < cap and not ahead):
         return START
     if overdue:
         return WAIT
+    replaceable = tuple(w.run_id for w in ahead if not w.overdue)
     match limits.overlap:
         case Overlap.SKIP:
             if _only_backfill_blocks(cap, line):
-                return Admission("wait", supersede=_replaceable(ahead))
+                return Admission("wait", supersede=replaceable)
             return Admission(Reason.OVERLAP)
         case Overlap.QUEUE | Overlap.ALLOW:
             if limits.queue_limit is not None and len(ahead) >= limits.queue_limit:
                 return Admission(Reason.QUEUE_FULL)
             return WAIT
         case Overlap.QUEUE_LATEST:
-            return Admission("wait", supersede=_replaceable(ahead))
+            return Admission("wait", supersede=replaceable)
         case Overlap.REPLACE:
-            return _replace(cap, line, ahead)
+            stoppable = [f for f in line.in_flight if _may_be_stopped(f)]
+            cancel = tuple(f.run_id for f in stoppable if f.status is not RunStatus.RUNNING)
+            ask = tuple(f.run_id for f in stoppable if f.status is RunStatus.RUNNING and not f.asked)
+            gone = len(cancel) == len(stoppable) and len(replaceable) == len(ahead)
+            starts = gone and len(line.in_flight) - len(cancel) < cap
+            return Admission("start" if starts else "wait", supersede=replaceable, cancel=cancel, ask=ask)
         case _:
             assert_never(limits.overlap)
 
@@ -108,37 +111,25 @@ def on_slot_open(limits: Limits, line: Line, *, paused: bool = False) -> tuple[i
     starts: list[int] = []
     flying = len(line.in_flight)
     backfill_flies = any(f.trigger is Trigger.BACKFILL for f in line.in_flight)
-    stopping = limits.overlap is Overlap.REPLACE and any(f.asked for f in line.in_flight)
+    stopping = limits.overlap is Overlap.REPLACE and any(f.asked and _may_be_stopped(f) for f in line.in_flight)
     for waiting in (*line.live_waiting(), *(w for w in line.waiting if w.lane is Lane.BACKFILL)):
-        cap = 1 if limits.cap is None and (waiting.overdue or waiting.lane is Lane.BACKFILL) else limits.cap
+        cap = 1 if waiting.overdue and limits.cap is None else limits.cap
         if cap is not None and flying >= cap:
-            break
-        if waiting.lane is Lane.LIVE:
-            if paused or stopping:
+            continue
+        if waiting.lane is Lane.BACKFILL:
+            if backfill_flies:
                 continue
-        elif backfill_flies:
-            break
-        else:
             backfill_flies = True
+        elif paused or stopping:
+            continue
         starts.append(waiting.run_id)
         flying += 1
     return tuple(starts)
 
 
-def _only_backfill_blocks(cap: int | None, line: Line) -> bool:
-    others = sum(1 for f in line.in_flight if f.trigger is not Trigger.BACKFILL)
-    return cap is not None and others < cap
+def _only_backfill_blocks(cap: int, line: Line) -> bool:
+    return sum(f.trigger is not Trigger.BACKFILL for f in line.in_flight) < cap
 
 
-def _replaceable(ahead: tuple[Waiting, ...]) -> tuple[int, ...]:
-    return tuple(w.run_id for w in ahead if not w.overdue)
-
-
-def _replace(cap: int | None, line: Line, ahead: tuple[Waiting, ...]) -> Admission:
-    stoppable = tuple(f for f in line.in_flight if f.trigger not in (Trigger.MANUAL, Trigger.BACKFILL))
-    cancel = tuple(f.run_id for f in stoppable if f.status is not RunStatus.RUNNING)
-    ask = tuple(f.run_id for f in stoppable if f.status is RunStatus.RUNNING and not f.asked)
-    left = len(line.in_flight) - len(cancel)
-    gone = all(f.status is not RunStatus.RUNNING for f in stoppable)
-    starts = gone and (cap is None or left < cap)
-    return Admission("start" if starts else "wait", supersede=tuple(w.run_id for w in ahead), cancel=cancel, ask=ask)
+def _may_be_stopped(flight: Flight) -> bool:
+    return flight.trigger not in (Trigger.MANUAL, Trigger.BACKFILL)

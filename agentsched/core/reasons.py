@@ -19,9 +19,11 @@ class Holder:
 
 
 def overlap_text(holder: Holder, *, slots: int, timezone: str, now: datetime) -> str:
-    """Who holds the slot, since when, and how long ago its worker was heard."""
+    """Who holds the slot, since when (in the schedule's zone, with the day unless it is today's), and when heard of."""
     which = "the only slot" if slots == 1 else f"one of the {slots} slots"
-    since = f"{holder.since.astimezone(zone(timezone)):%H:%M}"
+    since = holder.since.astimezone(zone(timezone))
+    today = now.astimezone(zone(timezone)).date()
+    when = f"{since:%H:%M}" if since.date() == today else f"{since:%Y-%m-%d %H:%M}"
     if holder.worker is not None and holder.heard_at is not None:
         heard = max(0, round((now - holder.heard_at).total_seconds()))
         who = f"worker {holder.worker}, last heard {heard} s ago"
@@ -29,7 +31,7 @@ def overlap_text(holder: Holder, *, slots: int, timezone: str, now: datetime) ->
         who = "waiting for its next attempt"
     else:
         who = "no worker has taken it yet"
-    return f"skipped: run {holder.run_id} has held {which} since {since} ({who})"
+    return f"skipped: run {holder.run_id} has held {which} since {when} ({who})"
 
 
 def reason_text(reason: Reason, *, detail: str | None = None) -> str:
@@ -45,9 +47,9 @@ _GENERAL: dict[Reason, str] = {
     Reason.PAUSED: "the schedule was paused",
     Reason.SCHEDULE_CANCELLED: "the schedule was cancelled",
     Reason.BACKFILL_CANCELLED: "the backfill was cancelled",
-    Reason.BUDGET: "the runs allowed for the day are spent",
+    Reason.BUDGET: "the budget for the day is spent",
     Reason.FILTERED: "the delivery did not match the schedule's filter",
-    Reason.MISFIRE: "the service was down or late, and the schedule does not run late",
+    Reason.MISFIRE: "the service was down or late, and the schedule's misfire policy does not make up for it",
     Reason.STRANDED: "it was still in line when the service had been down for too long",
     Reason.NOT_STARTED: "no worker started it before its start deadline",
 }
