@@ -12,8 +12,8 @@ from sqlalchemy.pool import NullPool
 CONNECT_SECONDS = 10
 
 PLANNER = ("SET enable_seqscan = off", "SET jit = off")
-"""Every statement here goes by an index. On a young database the planner would choose sequential scans, and the plans that
-sessions keep, those of foreign key checks among them, would stay with them while the tables grow."""
+"""Every statement here goes by an index. On a young database the planner would choose sequential scans, and the
+plans that sessions keep, those of foreign key checks among them, would stay with them while the tables grow."""
 
 
 class Database:

@@ -72,7 +72,7 @@ _FIND_DUE = text(f"SELECT id FROM schedules WHERE {_DUE} AND id > :after ORDER B
 
 _LOCK_ONE_DUE = text(f"SELECT id FROM schedules WHERE id = :id AND {_DUE} FOR NO KEY UPDATE")
 
-_READ_DUE = text("""
+READ_DUE = text("""
 SELECT s.id, s.version, s.principal_id, s.conversation_id, s.number, s.name, s.kind, s.cron, s.every_minutes,
        s.anchor_at, s.at, s.timezone, s.next_fire_at, s.ends_at, s.max_runs, s.runs_admitted,
        s.day, s.day_runs, s.day_tokens, s.day_noted,
@@ -85,7 +85,7 @@ WHERE s.id = ANY(CAST(:ids AS bigint[]))
 ORDER BY s.next_fire_at, s.id
 """)
 
-_READ_LINES = text("""
+READ_LINES = text("""
 SELECT i.id, l.run_id, l.trigger, l.lane, l.status, l.overdue, l.asked, l.fire_at, l.started_at, l.worker,
        l.heartbeat_at
 FROM unnest(CAST(:ids AS bigint[]), CAST(:waiting AS integer[])) AS i(id, waiting)
@@ -120,7 +120,7 @@ async def lock_one_due(conn: AsyncConnection, schedule_id: int) -> bool:
 
 async def read_due(conn: AsyncConnection, ids: Sequence[int]) -> list[DueRow]:
     """Read locked due schedules with the version in force."""
-    return [DueRow(*row) for row in await conn.execute(_READ_DUE, {"ids": ids})]
+    return [DueRow(*row) for row in await conn.execute(READ_DUE, {"ids": ids})]
 
 
 async def read_lines(conn: AsyncConnection, waiting: dict[int, int | None]) -> dict[int, list[LineRow]]:
@@ -130,7 +130,7 @@ async def read_lines(conn: AsyncConnection, waiting: dict[int, int | None]) -> d
     """
     parameters: dict[str, Any] = {"ids": list(waiting), "waiting": list(waiting.values())}
     lines: dict[int, list[LineRow]] = {schedule_id: [] for schedule_id in waiting}
-    for row in await conn.execute(_READ_LINES, parameters):
+    for row in await conn.execute(READ_LINES, parameters):
         line = LineRow(*row)
         lines[line.schedule_id].append(line)
     return lines

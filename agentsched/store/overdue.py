@@ -5,29 +5,29 @@ from collections.abc import Sequence
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-_LOST = text("""
+LOST = text("""
 SELECT id FROM tasks WHERE status = 'running' AND lease_expires_at <= (SELECT clock_now())
 ORDER BY lease_expires_at, id LIMIT :limit
 """)
 
-_TIMED_OUT = text("""
+TIMED_OUT = text("""
 SELECT id FROM tasks WHERE status = 'running' AND deadline_at <= (SELECT clock_now())
 ORDER BY deadline_at, id LIMIT :limit
 """)
 
-_CANCEL_OVER = text("""
+CANCEL_OVER = text("""
 SELECT id FROM tasks
 WHERE status = 'running' AND cancel_deadline_at IS NOT NULL AND cancel_deadline_at <= (SELECT clock_now())
 ORDER BY cancel_deadline_at, id LIMIT :limit
 """)
 
-_NOT_STARTED = text("""
+NOT_STARTED = text("""
 SELECT id FROM tasks
 WHERE status = 'pending' AND start_deadline_at IS NOT NULL AND start_deadline_at <= (SELECT clock_now())
 ORDER BY start_deadline_at, id LIMIT :limit
 """)
 
-_RETRIES = text("""
+RETRIES = text("""
 SELECT id FROM runs WHERE status = 'retry_wait' AND retry_at <= (SELECT clock_now()) ORDER BY retry_at, id LIMIT :limit
 """)
 
@@ -38,24 +38,24 @@ async def _ids(conn: AsyncConnection, statement: object, limit: int) -> Sequence
 
 async def find_lost(conn: AsyncConnection, limit: int) -> Sequence[int]:
     """Running tasks whose lease has expired."""
-    return await _ids(conn, _LOST, limit)
+    return await _ids(conn, LOST, limit)
 
 
 async def find_timed_out(conn: AsyncConnection, limit: int) -> Sequence[int]:
     """Running tasks past their attempt's time."""
-    return await _ids(conn, _TIMED_OUT, limit)
+    return await _ids(conn, TIMED_OUT, limit)
 
 
 async def find_cancel_over(conn: AsyncConnection, limit: int) -> Sequence[int]:
     """Running tasks that were asked to stop and did not within the grace."""
-    return await _ids(conn, _CANCEL_OVER, limit)
+    return await _ids(conn, CANCEL_OVER, limit)
 
 
 async def find_not_started(conn: AsyncConnection, limit: int) -> Sequence[int]:
     """Pending tasks past their start deadline."""
-    return await _ids(conn, _NOT_STARTED, limit)
+    return await _ids(conn, NOT_STARTED, limit)
 
 
 async def find_retries(conn: AsyncConnection, limit: int) -> Sequence[int]:
     """Runs whose next attempt is due."""
-    return await _ids(conn, _RETRIES, limit)
+    return await _ids(conn, RETRIES, limit)

