@@ -1,6 +1,7 @@
 """One PostgreSQL for the suite, one database a pytest worker, made from a migrated template; emptied before each test.
 
-``AGENTSCHED_TEST_DATABASE_URL`` names a server to use instead of the embedded one; its user must be able to create databases.
+``AGENTSCHED_TEST_DATABASE_URL`` names a server to use instead of the embedded one; its user must be able to create
+databases.
 """
 
 import os
@@ -41,6 +42,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):
         factory: pytest.TempPathFactory = session.config._tmp_path_factory  # type: ignore[attr-defined]  # pytest offers hooks no other way to it
         shutil.rmtree((factory.getbasetemp() / "suite" / "postgres").resolve(), ignore_errors=True)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """With AGENTSCHED_NO_SKIPS a skipped test is a failure, because then everything that tests need is there."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if skipped and os.environ.get("AGENTSCHED_NO_SKIPS"):
+        terminalreporter.write_line(f"{len(skipped)} tests were skipped, and AGENTSCHED_NO_SKIPS allows none", red=True)
+        pytest.exit("tests were skipped", returncode=1)
 
 
 @pytest.fixture(scope="session")
