@@ -1,5 +1,6 @@
 """Decide all that a due schedule does in one fire: which slots run, wait, are skipped or missed (DESIGN §5 to §8)."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
@@ -56,8 +57,12 @@ def decide_fire(due: DueSchedule, now: datetime, *, keep: int) -> FireDecision:
     The next fire is after the later of ``now`` and the last slot accounted for, so that no slot can repeat.
     """
     end = now if due.ends_at is None else min(now, due.ends_at)
+    following = next_occurrence(due.timing, due.next_fire_at)
+    slots: Iterable[datetime] = (due.next_fire_at,)
+    if following is not None and following <= end:
+        slots = chain((due.next_fire_at, following), occurrences(due.timing, following, end))
     work = sort_due(
-        chain((due.next_fire_at,), occurrences(due.timing, due.next_fire_at, end)),
+        slots,
         misfire=due.misfire,
         now=now,
         grace_seconds=due.misfire_grace_seconds,
@@ -69,14 +74,14 @@ def decide_fire(due: DueSchedule, now: datetime, *, keep: int) -> FireDecision:
             break
         ledger.decide(slot, overdue=overdue)
     accounted = ledger.slots[-1].fire_at if ledger.slots else work.missed.last if work.missed else due.next_fire_at
-    following = None if ledger.max_runs_reached else next_occurrence(due.timing, max(now, accounted))
-    if following is not None and due.ends_at is not None and following > due.ends_at:
-        following = None
+    if following is not None and following <= now:
+        following = next_occurrence(due.timing, max(now, accounted))
+    over = following is None or (due.ends_at is not None and following > due.ends_at)
     return FireDecision(
         missed=work.missed,
         slots=tuple(ledger.slots),
         accounted_until=accounted,
-        next_fire_at=following,
+        next_fire_at=None if over or ledger.max_runs_reached else following,
         admitted=ledger.admitted,
         supersede=tuple(ledger.supersede),
         cancel=tuple(ledger.cancel),

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from agentsched.core.words import Misfire
 
@@ -21,8 +21,7 @@ class Stretch:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sorted:
+class Sorted(NamedTuple):
     """Due slots, sorted by the misfire policy.
 
     ``missed`` come before the others. ``overdue``: all of them, where ``all`` runs late ones. ``on_time``: those

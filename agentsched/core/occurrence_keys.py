@@ -1,8 +1,10 @@
 """The key of an occurrence within its schedule: a run is unique on it, so that retries collapse (DESIGN §5)."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
+@lru_cache(maxsize=1024)
 def slot_key(fire_at: datetime) -> str:
     """The key of a timed run."""
     return f"slot:{fire_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

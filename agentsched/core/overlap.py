@@ -4,7 +4,6 @@ One line, two moments: ``on_due`` when a slot comes due, ``on_slot_open`` when s
 simulation uses them too.
 """
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, assert_never
 
 from agentsched.core.words import Lane, Overlap, Reason, RunStatus, Trigger
@@ -18,8 +17,7 @@ class Limits(NamedTuple):
     queue_limit: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Flight:
+class Flight(NamedTuple):
     """A run in flight. ``asked``: it has been asked to stop."""
 
     run_id: int
@@ -28,8 +26,7 @@ class Flight:
     asked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A queued run. ``overdue``: admitted late by misfire ``all``."""
 
     run_id: int
@@ -37,8 +34,7 @@ class Waiting:
     overdue: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """What a schedule has in flight, and what waits, in order."""
 
     in_flight: tuple[Flight, ...] = ()
@@ -48,8 +44,7 @@ class Line:
         return tuple(w for w in self.waiting if w.lane is Lane.LIVE)
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(NamedTuple):
     """The verdict on one due slot, and what it does to the runs before it.
 
     ``supersede``: queued runs that become ``skipped(superseded)``. ``cancel``: runs in flight without a worker,

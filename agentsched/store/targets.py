@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import text
@@ -38,7 +39,12 @@ class IdStreams(NamedTuple):
 
 def title(name: str | None, number: int, fire_at: datetime, timezone: str) -> str:
     """What a run's own conversation is called."""
-    return f"{name or f'Schedule {number}'} · {fire_at.astimezone(zone(timezone)):%Y-%m-%d %H:%M}"
+    return f"{name or f'Schedule {number}'} · {_local_minute(fire_at, timezone)}"
+
+
+@lru_cache(maxsize=4096)
+def _local_minute(fire_at: datetime, timezone: str) -> str:
+    return f"{fire_at.astimezone(zone(timezone)):%Y-%m-%d %H:%M}"
 
 
 _ALLOCATE = text("""
