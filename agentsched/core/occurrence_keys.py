@@ -4,12 +4,17 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 
-@lru_cache(maxsize=1024)
 def slot_key(fire_at: datetime) -> str:
     """The key of a timed run."""
-    return f"slot:{fire_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return _slot_key(fire_at.astimezone(UTC))
 
 
 def manual_key(request_id: str) -> str:
     """The key of a run-now; the request id is the caller's Idempotency-Key, or made for the request."""
     return f"manual:{request_id}"
+
+
+# Only for UTC: in other zones both passes of a repeated hour are one key to a cache, as they compare equal.
+@lru_cache(maxsize=1024)
+def _slot_key(fire_at: datetime) -> str:
+    return f"slot:{fire_at:%Y-%m-%dT%H:%M:%SZ}"
