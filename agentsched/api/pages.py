@@ -42,11 +42,11 @@ def decode(cursor: str, order: str, size: int) -> tuple[int, ...]:
         kind, *keys = text.split(":")
         numbers = tuple(int(key) for key in keys)
     except ValueError:
-        raise _bad_cursor(cursor) from None
+        raise bad_cursor(cursor) from None
     if (kind, len(numbers)) != (order, size) or cursor != encode(order, *numbers):
-        raise _bad_cursor(cursor)
+        raise bad_cursor(cursor)
     if not all(0 <= each <= LARGEST_ID for each in numbers):
-        raise _bad_cursor(cursor)
+        raise bad_cursor(cursor)
     return numbers
 
 
@@ -74,7 +74,8 @@ def whole(items: list[Item]) -> Page[Item]:
     return Page(items=items, next_cursor=None)
 
 
-def _bad_cursor(cursor: str) -> Refused:
+def bad_cursor(cursor: str) -> Refused:
+    """The refusal of a cursor that did not come from this list."""
     return Refused(
         Problem(
             "cursor_invalid",

@@ -1,6 +1,6 @@
 """`/v1/runs` and `/v1/tasks`: read the ledger, cancel a run."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
@@ -10,13 +10,15 @@ from litestar.params import JSONBody, QueryParameter
 from agentsched.api.answers import task_view
 from agentsched.api.lifecycle import Nothing
 from agentsched.api.operations import OptionalBody
-from agentsched.api.pages import DEFAULT_PAGE, Cursor, Limit, Page, decode, page_of, whole
+from agentsched.api.pages import DEFAULT_PAGE, Cursor, Limit, Page, bad_cursor, decode, page_of, whole
 from agentsched.api.parameters import RunId, ScheduleId, TaskId
 from agentsched.api.parts import WithCaller, WithParts
 from agentsched.api.problems import may_answer
 from agentsched.core.words import RunStatus
 from agentsched.service import cancel_run, runs
 from agentsched.service.views import RunView, TaskView, run_view_of
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class RunOrder(StrEnum):
@@ -86,7 +88,10 @@ def _after(cursor: str | None, order: RunOrder) -> tuple[datetime, int] | None:
     if cursor is None:
         return None
     seconds, run_id = decode(cursor, order, 2)
-    return datetime.fromtimestamp(seconds, UTC), run_id
+    try:
+        return EPOCH + timedelta(seconds=seconds), run_id
+    except OverflowError:
+        raise bad_cursor(cursor) from None
 
 
 @get("/v1/runs/{run_id:int}", operation_id="get_run", responses=may_answer(404))

@@ -12,6 +12,7 @@ from agentsched.core.words import Scope
 from agentsched.service import keys
 from agentsched.settings import Settings
 from agentsched.store.database import Database
+from tests.api import conforming
 
 
 @dataclass
@@ -31,6 +32,16 @@ async def key_of(
     principal = await keys.ensure_principal(db, name, timezone)
     _, key = await keys.create_key(db, principal.id, scope=scope, label="test", conversation_id=conversation)
     return key
+
+
+def client_with(app: Litestar, key: str | None) -> AsyncClient:
+    """A client with this key, whose every answer is held against the specification."""
+    return AsyncClient(
+        transport=ASGITransport(app),  # type: ignore[arg-type]  # Litestar has types of its own for ASGI
+        base_url=conforming.BASE,
+        headers={} if key is None else {"Authorization": f"Bearer {key}"},
+        event_hooks={"response": [conforming.check]},
+    )
 
 
 @pytest.fixture
@@ -59,8 +70,8 @@ async def other(app: Litestar, db: Database) -> AsyncIterator[AsyncClient]:
         yield bob
 
 
-def client_with(app: Litestar, key: str | None) -> AsyncClient:
-    """A client that sends this key."""
-    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    # What the app raises after its answer has begun, it raises here as well.
-    return AsyncClient(transport=ASGITransport(app), base_url="http://agentsched.test", headers=headers)
+@pytest.fixture
+async def admin(app: Litestar, db: Database) -> AsyncIterator[AsyncClient]:
+    """Ada, with a key of scope admin."""
+    async with client_with(app, await key_of(db, "ada", Scope.ADMIN)) as ada:
+        yield ada
