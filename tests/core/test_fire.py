@@ -170,6 +170,11 @@ class TestSeveralOnTime:
         got = fire(self.several(line=line("b", "")), "2026-05-01T01:15")
         assert ledger(got) == ["01:05 skipped(superseded)", "01:10 skipped(superseded)", "01:15 queued"]
 
+    @pytest.mark.parametrize(("now", "slots", "next_fire"), [("01:10", 2, "01:15"), ("01:15", 3, "01:20")])
+    def test_the_slot_of_this_very_instant_is_due_and_not_next(self, now: str, slots: int, next_fire: str) -> None:
+        got = fire(self.several(overlap=Overlap.ALLOW, cap=None), f"2026-05-01T{now}:00")
+        assert (len(got.slots), following(got)) == (slots, next_fire)
+
 
 class TestTheEnd:
     def test_the_slot_at_ends_at_fires_and_completes(self) -> None:
@@ -289,7 +294,8 @@ def fires(draw: st.DrawFn) -> tuple[DueSchedule, datetime, int]:
     """A due schedule, an instant at which it is due, and how many overdue slots are kept."""
     schedule = draw(schedules())
     every = schedule.timing.every_minutes or 30
-    late = draw(st.integers(0, 12 * every * 60))
+    # Often to the second of a slot, where a tick that is on time finds it.
+    late = draw(st.one_of(st.integers(0, 12).map(lambda periods: periods * every * 60), st.integers(0, 720 * every)))
     return schedule, schedule.next_fire_at + timedelta(seconds=late), draw(st.integers(1, 5))
 
 
