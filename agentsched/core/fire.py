@@ -121,7 +121,7 @@ class _Ledger:
         key = -len(self.slots) - 1
         if admission.verdict == "start":
             self.slots.append(Slot(fire_at, RunStatus.PENDING, overdue=overdue))
-            flight = Flight(key, Trigger.CRON, RunStatus.PENDING)
+            flight = Flight(key, Trigger.CRON, RunStatus.PENDING, overdue=overdue)
             self._line = Line((*self._line.in_flight, flight), self._line.waiting)
         else:
             self.slots.append(Slot(fire_at, RunStatus.QUEUED, overdue=overdue))
@@ -141,8 +141,6 @@ class _Ledger:
         self.cancel += [run_id for run_id in admission.cancel if run_id > 0]
         self.ask += admission.ask
         flights = tuple(
-            Flight(f.run_id, f.trigger, f.status, f.asked or f.run_id in admission.ask)
-            for f in self._line.in_flight
-            if f.run_id not in gone
+            f._replace(asked=f.asked or f.run_id in admission.ask) for f in self._line.in_flight if f.run_id not in gone
         )
         self._line = Line(flights, tuple(w for w in self._line.waiting if w.run_id not in gone))

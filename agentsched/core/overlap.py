@@ -18,12 +18,13 @@ class Limits(NamedTuple):
 
 
 class Flight(NamedTuple):
-    """A run in flight. ``asked``: it has been asked to stop."""
+    """A run in flight. ``asked``: it has been asked to stop. ``overdue``: admitted late by misfire ``all``."""
 
     run_id: int
     trigger: Trigger
     status: RunStatus
     asked: bool = False
+    overdue: bool = False
 
 
 class Waiting(NamedTuple):
@@ -57,6 +58,13 @@ class Admission(NamedTuple):
     ask: tuple[int, ...] = ()
 
 
+class Opening(NamedTuple):
+    """What an open slot does to the line: the runs that start, in order, and those that are superseded."""
+
+    starts: tuple[int, ...]
+    supersede: tuple[int, ...] = ()
+
+
 START = Admission("start")
 WAIT = Admission("wait")
 
@@ -68,9 +76,11 @@ def on_due(limits: Limits, line: Line, *, overdue: bool = False) -> Admission:
     unless ``max_concurrency`` is given, and nothing supersedes them. A slot that only backfill runs block waits,
     whatever ``overlap`` says; at most one does, but under ``queue`` and ``allow``, which have a line, all wait.
     """
-    cap = 1 if overdue and limits.cap is None else limits.cap
-    ahead = line.live_waiting()
-    if cap is None or (len(line.in_flight) < cap and not ahead):
+    cap, ahead = limits.cap, line.live_waiting()
+    if cap is None:
+        others = overdue and (any(w.overdue for w in ahead) or any(f.overdue for f in line.in_flight))
+        return WAIT if others else START
+    if len(line.in_flight) < cap and not ahead:
         return START
     if overdue:
         return WAIT
@@ -97,29 +107,35 @@ def on_due(limits: Limits, line: Line, *, overdue: bool = False) -> Admission:
             assert_never(limits.overlap)
 
 
-def on_slot_open(limits: Limits, line: Line, *, paused: bool = False) -> tuple[int, ...]:
-    """The queued runs that start now, in order: live before backfill, as many as there are slots.
+def on_slot_open(limits: Limits, line: Line, *, paused: bool = False) -> Opening:
+    """The queued runs that start now: live before backfill, as many as there are slots.
 
-    Backfill runs of a schedule go one at a time. While the schedule is paused only backfill goes on. ``replace`` starts
-    the newest when all runs that it stopped are gone.
+    Backfill runs of a schedule go one at a time, and so do overdue ones where there is no cap. While the schedule is
+    paused only backfill goes on. ``queue_latest`` and ``replace`` leave only the newest of a line that an earlier
+    policy has left; ``replace`` starts it when all runs that it stopped are gone.
     """
     starts: list[int] = []
     flying = len(line.in_flight)
+    live, supersede = line.live_waiting(), tuple[int, ...]()
+    if limits.overlap in (Overlap.QUEUE_LATEST, Overlap.REPLACE) and not paused:
+        supersede = tuple(w.run_id for w in live if not w.overdue)[:-1]
+    overdue_flies = limits.cap is None and any(f.overdue for f in line.in_flight)
     backfill_flies = any(f.trigger is Trigger.BACKFILL for f in line.in_flight)
     stopping = limits.overlap is Overlap.REPLACE and any(f.asked and _may_be_stopped(f) for f in line.in_flight)
-    for waiting in (*line.live_waiting(), *(w for w in line.waiting if w.lane is Lane.BACKFILL)):
-        cap = 1 if waiting.overdue and limits.cap is None else limits.cap
-        if cap is not None and flying >= cap:
+    for waiting in (*live, *(w for w in line.waiting if w.lane is Lane.BACKFILL)):
+        if (limits.cap is not None and flying >= limits.cap) or waiting.run_id in supersede:
             continue
         if waiting.lane is Lane.BACKFILL:
             if backfill_flies:
                 continue
             backfill_flies = True
-        elif paused or stopping:
+        elif paused or stopping or (waiting.overdue and overdue_flies):
             continue
+        else:
+            overdue_flies = limits.cap is None and (overdue_flies or waiting.overdue)
         starts.append(waiting.run_id)
         flying += 1
-    return tuple(starts)
+    return Opening(tuple(starts), supersede)
 
 
 def _only_backfill_blocks(cap: int, line: Line) -> bool:

@@ -14,6 +14,7 @@ from agentsched.core.words import (
     Misfire,
     Mode,
     Overlap,
+    Reason,
     RunStatus,
     ScheduleStatus,
     Trigger,
@@ -34,7 +35,7 @@ def line_of(rows: Sequence[LineRow]) -> Line:
     """The line that the overlap policy decides on, from the runs in flight and queued."""
     return Line(
         tuple(
-            Flight(row.run_id, Trigger(row.trigger), RunStatus(row.status), row.asked)
+            Flight(row.run_id, Trigger(row.trigger), RunStatus(row.status), row.asked, row.overdue)
             for row in rows
             if row.status in IN_FLIGHT
         ),
@@ -44,9 +45,13 @@ def line_of(rows: Sequence[LineRow]) -> Line:
 
 async def start_waiting(conn: AsyncConnection, schedule: ScheduleRow, now: datetime) -> int:
     """Start as many waiting runs of a locked schedule as its policy in force allows; how many."""
-    rows = (await due.read_lines(conn, {schedule.id: WAITING_TO_READ}))[schedule.id]
     limits = Limits(Overlap(schedule.overlap), schedule.max_concurrency, schedule.queue_limit)
-    ids = on_slot_open(limits, line_of(rows), paused=schedule.status == ScheduleStatus.PAUSED)
+    newest_only = limits.overlap in (Overlap.QUEUE_LATEST, Overlap.REPLACE)
+    rows = (await due.read_lines(conn, {schedule.id: None if newest_only else WAITING_TO_READ}))[schedule.id]
+    opening = on_slot_open(limits, line_of(rows), paused=schedule.status == ScheduleStatus.PAUSED)
+    if opening.supersede:
+        await runs.skip_queued(conn, opening.supersede, Reason.SUPERSEDED, now)
+    ids = opening.starts
     if not ids:
         return 0
     queued = await line.read_queued(conn, ids)

@@ -14,7 +14,7 @@ from agentsched.core.overlap import Flight, Limits, Line, Waiting
 from agentsched.core.timing import Kind, Timing, build_timing, next_occurrence, occurrences
 from agentsched.core.words import Lane, Misfire, Overlap, Reason, RunStatus, Trigger
 from tests.core.expressions import bounded
-from tests.core.lines import FLIGHTS, WAITING, line
+from tests.core.lines import FLIGHTS, WAITING, has_overdue, line
 from tests.core.oracle import utc
 
 MINUTE = timedelta(minutes=1)
@@ -361,7 +361,8 @@ def check_limits_are_kept(schedule: DueSchedule, keep: int, got: FireDecision) -
         assert flying + len(started) <= cap
     if cap is None:
         assert all(slot.overdue for slot in queued)
-        assert sum(slot.overdue for slot in started) <= (not schedule.line.in_flight)
+        others = has_overdue(schedule.line)
+        assert sum(slot.overdue for slot in started) <= (not others)
 
     live = [waiting for waiting in schedule.line.waiting if waiting.lane is Lane.LIVE]
     left = [waiting for waiting in live if waiting.run_id not in got.supersede]
@@ -447,14 +448,14 @@ def line_after(at: Line, decision: FireDecision, *, first_id: int) -> Line:
     """What the ledger holds once a decision has been written."""
     gone = {*decision.supersede, *decision.cancel}
     flights = [
-        Flight(flight.run_id, flight.trigger, flight.status, flight.asked or flight.run_id in decision.ask)
+        flight._replace(asked=flight.asked or flight.run_id in decision.ask)
         for flight in at.in_flight
         if flight.run_id not in gone
     ]
     waiting = [one for one in at.waiting if one.run_id not in gone]
     for run_id, slot in enumerate(decision.slots, first_id):
         if slot.status is RunStatus.PENDING:
-            flights.append(Flight(run_id, Trigger.CRON, RunStatus.PENDING))
+            flights.append(Flight(run_id, Trigger.CRON, RunStatus.PENDING, overdue=slot.overdue))
         elif slot.status is RunStatus.QUEUED:
             waiting.append(Waiting(run_id, Lane.LIVE, slot.overdue))
     return Line(tuple(flights), tuple(waiting))
