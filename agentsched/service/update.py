@@ -107,6 +107,7 @@ async def _retime(
     spent = max_runs is not None and row.runs_admitted >= max_runs
     over = spent or following is None or (ends_at is not None and following > ends_at)
     if row.status == ScheduleStatus.ACTIVE and timing.kind is not Kind.WEBHOOK and over:
+        accounted_until = accounted_until or await account_due_slots(conn, row, Reason.SUPERSEDED, now)
         following, status = None, ScheduleStatus.COMPLETED
     return Retiming(
         name=patch.name if "name" in sent else row.name,
