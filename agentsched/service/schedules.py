@@ -59,7 +59,9 @@ async def create(
         if made is not None:
             return await owned(conn, caller, made), False
         now = await clock.now(conn)
-        zone_name = request.timezone or conversation.timezone or await _principal_zone(conn, caller)
+        zone_name = request.timezone
+        if zone_name is None:
+            zone_name = conversation.timezone or await _principal_zone(conn, caller)
         problems: list[Problem] = []
         timing = _timing(request, zone_name, now, problems)
         effective: dict[str, Any] = {}
@@ -151,7 +153,7 @@ async def preview(db: Database, settings: Settings, caller: Caller, request: Pre
     """When a schedule would fire, without saving it. Raises Refused for what cannot be computed."""
     async with db.begin() as conn:
         now = await clock.now(conn)
-        zone_name = request.timezone or await _principal_zone(conn, caller)
+        zone_name = await _principal_zone(conn, caller) if request.timezone is None else request.timezone
     problems: list[Problem] = []
     timing = _timing(request, zone_name, now, problems)
     if timing is None:
@@ -192,6 +194,18 @@ def end_problems(request: ScheduleFields, timing: Timing, now: datetime) -> list
                 ends_at.isoformat(),
                 "It has no offset from UTC.",
                 f"Write an instant, such as {ends_at.isoformat()}Z.",
+            )
+        ]
+    try:
+        ends_at.astimezone(UTC)
+    except OverflowError:
+        return [
+            Problem(
+                "ends_at_out_of_range",
+                "ends_at",
+                ends_at.isoformat(),
+                "It is not within the years 1 to 9999 in UTC.",
+                "Leave it out for a schedule without an end.",
             )
         ]
     following = next_occurrence(timing, now)

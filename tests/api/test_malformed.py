@@ -85,6 +85,7 @@ async def test_odd_values_are_refused_or_taken(values: list[dict[str, Any]], cli
     for (method, path, operation), body in zip(WITH_BODY, values, strict=True):
         answer = await client.request(method, path.format(**ids), content=json.dumps(body), headers=JSON)
         assert answer.status_code < 500, f"{operation['operationId']} {body}"
+    await client.delete(f"/v1/conversations/{schedule['conversation_id']}")
 
 
 BROKEN = [

@@ -22,12 +22,19 @@ REFUSED: list[tuple[dict[str, Any], str, str, str]] = [
     ({"cron": "R R * * *"}, "cron_random", "cron", "0 0 * * *"),
     ({"cron": "0 0 30 2 *"}, "cron_never_occurs", "cron", "0 0 L 2 *"),
     ({"cron": "*/5 * * * *", "timezone": "Europe/Berlim"}, "unknown_timezone", "timezone", "Europe/Berlin"),
+    ({"cron": "*/5 * * * *", "timezone": ""}, "unknown_timezone", "timezone", "Europe/Berlin"),
     ({"at": "2020-01-01T09:00"}, "at_in_past", "at", "20"),
     ({}, "timing_exactly_one", "cron", "every"),
     ({"cron": "*/5 * * * *", "every": "1h"}, "timing_exactly_one", "cron", "one"),
     ({"cron": "*/5 * * * *", "misfire": "all", "overlap": "replace"}, "policy_conflict", "misfire", "latest"),
     ({"cron": "*/5 * * * *", "prompt": "x" * 32769}, "prompt_too_long", "prompt", "horten"),
     ({"cron": "*/5 * * * *", "ends_at": "2020-01-01T00:00:00Z"}, "ends_before_first_fire", "ends_at", "20"),
+    (
+        {"cron": "*/5 * * * *", "ends_at": "9999-12-31T23:59:59-14:00"},
+        "ends_at_out_of_range",
+        "ends_at",
+        "Leave it out",
+    ),
     ({"cron": "*/5 * * * *", "ends_at": "2050-01-01T00:00:00"}, "ends_at_naive", "ends_at", "2050-01-01T00:00:00Z"),
 ]
 """Fields, the code, the field that it is about, and a part of what to write instead."""
