@@ -23,7 +23,7 @@ def schedules() -> None:
 
 
 @schedules.command("list")
-@click.argument("conversation", type=int, required=False, metavar="[CONVERSATION]")
+@conversation_argument
 @click.option(
     "--status",
     multiple=True,
@@ -35,26 +35,18 @@ def schedules() -> None:
 @json_option
 @client_options
 def list_(
-    client: Client, conversation: int | None, status: tuple[str, ...], limit: int, cursor: str | None, as_json: bool
+    client: Client, conversation: int, status: tuple[str, ...], limit: int, cursor: str | None, as_json: bool
 ) -> None:
-    """List the schedules of a CONVERSATION, or of all, oldest first."""
-    path = PATH if conversation is None else f"/v1/conversations/{conversation}/schedules"
+    """List the schedules of a conversation, oldest first."""
+    path = f"/v1/conversations/{conversation}/schedules"
     page = client.get(path, status=status or None, limit=limit, cursor=cursor)
     if as_json:
         print_json(page)
         return
     print_table(
-        ("ID", "CONVERSATION", "NAME", "WHEN", "STATUS", "NEXT FIRE", "PROMPT"),
+        ("ID", "NAME", "WHEN", "STATUS", "NEXT FIRE", "PROMPT"),
         (
-            (
-                each["id"],
-                each["conversation_id"],
-                each["name"],
-                each["summary"],
-                each["status"],
-                _next(each),
-                _start(each["prompt"]),
-            )
+            (each["id"], each["name"], each["summary"], each["status"], _next(each), _start(each["prompt"]))
             for each in page["items"]
         ),
     )
@@ -67,7 +59,12 @@ def list_(
 @client_options
 def show(client: Client, schedule: int, as_json: bool) -> None:
     """Show a schedule with its policies and its next fires."""
-    _print_schedule(client.get(f"{PATH}/{schedule}"), as_json=as_json)
+    found = client.get(f"{PATH}/{schedule}")
+    if as_json:
+        print_json(found)
+    else:
+        print_fields({name.replace("_", " "): value for name, value in found.items() if name != "next_runs"})
+        _print_next(found)
 
 
 @schedules.command()
@@ -78,8 +75,12 @@ def show(client: Client, schedule: int, as_json: bool) -> None:
 @client_options
 def create(client: Client, conversation: int, prompt: str, as_json: bool, **options: Any) -> None:
     """Give a conversation a schedule: exactly one of --cron, --every, --at and --in, and a prompt."""
-    body = {"prompt": prompt, **as_body(options)}
-    _print_schedule(client.post(f"/v1/conversations/{conversation}/schedules", body), as_json=as_json)
+    made = client.post(f"/v1/conversations/{conversation}/schedules", {"prompt": prompt, **as_body(options)})
+    if as_json:
+        print_json(made)
+    else:
+        click.echo(f"Schedule {made['id']} is {made['status']}: {made['summary']}.")
+        _print_next(made)
 
 
 @schedules.command()
@@ -148,9 +149,8 @@ def preview(client: Client, schedule: int | None, count: int, as_json: bool, **o
     if as_json:
         print_json(answer)
         return
-    click.echo(answer["summary"])
-    for run in answer["next_runs"]:
-        click.echo(f"  {run['local']}   {run['utc']}")
+    click.echo(f"{answer['summary']}.")
+    _print_next(answer)
     for problem in answer["problems"]:
         click.echo(f"{problem['field']}: {problem['problem']} → {problem['fix']}", err=True)
 
@@ -185,14 +185,10 @@ def runs(client: Client, schedule: int, status: tuple[str, ...], limit: int, cur
     _say_more(page)
 
 
-def _print_schedule(schedule: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(schedule)
-        return
-    fields = {name: value for name, value in schedule.items() if name != "next_runs"}
-    print_fields({name.replace("_", " "): value for name, value in fields.items()})
-    for number, run in enumerate(schedule["next_runs"]):
-        click.echo(f"{'next fires' if number == 0 else '':<10}  {run['local']}   {run['utc']}")
+def _print_next(schedule: dict[str, Any]) -> None:
+    """The next fires of a schedule or a preview."""
+    for run in schedule["next_runs"]:
+        click.echo(f"  {run['local']}   {run['utc']}")
 
 
 def _print_change(client: Client, schedule: int, answer: dict[str, Any] | None, *, as_json: bool) -> None:

@@ -168,9 +168,9 @@ def _welcome(where: Place, url: str, *, found_by_clients: bool, with_worker: boo
     if found_by_clients:
         lines += [
             "",
-            "Try next, in another terminal:",
+            "Try next, in another terminal (the first conversation has the number 1):",
             "",
-            f"  {program} chat                # talk; the first conversation has the number 1",
+            f"  {program} chat",
             f"  {program} schedules create 1 --cron '*/5 * * * *' --prompt 'Say hello'",
             f"  {program} schedules list 1",
         ]

@@ -33,5 +33,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A running `agentsched up`."""
     directory = tmp_path_factory.mktemp("up") / "agentsched"
     with up(directory) as process:
+        assert process.ready
         yield process
     remove(directory)

@@ -10,6 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from click.testing import CliRunner, Result
+
+from agentsched.cli.main import main
+
 DEADLINE_SECONDS = 60.0
 UNSET = ("AGENTSCHED_URL", "AGENTSCHED_API_KEY", "AGENTSCHED_DATABASE_URL", "AGENTSCHED_REDIS_URL", "AGENTSCHED_PORT")
 PROVIDER_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
@@ -54,8 +58,26 @@ class Process:
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send it this signal, and give its exit status once it is gone."""
         self.process.send_signal(number)
-        self.log = self.process.communicate(timeout=DEADLINE_SECONDS)[1]
+        self.process.communicate(timeout=DEADLINE_SECONDS)
         return self.process.returncode
+
+    def said_up_to(self, line: str) -> str:
+        """What it prints, up to this line."""
+        assert self.process.stdout is not None
+        said = ""
+        for each in self.process.stdout:
+            said += each
+            if each == line:
+                return said
+        raise AssertionError(f"it ended without {line!r}, and said {said!r}")
+
+    def wait_for_log(self, event: str) -> None:
+        """Read its log up to this event."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if json.loads(line)["event"] == event:
+                return
+        raise AssertionError(f"it ended without {event}")
 
     def __enter__(self) -> Self:
         return self
@@ -75,30 +97,26 @@ def up(data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None) 
     return Process(data_dir, "up", "--json", "--port", "0", *arguments, given=given)
 
 
-def run(data_dir: Path, *arguments: str, stdin: str = "", given: Mapping[str, str] | None = None) -> "Ended":
-    """A command that ends by itself."""
-    done = subprocess.run(
+def run(data_dir: Path, *arguments: str, given: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """A command that ends by itself, in a process of its own."""
+    return subprocess.run(
         [sys.executable, "-m", "agentsched.cli.main", *arguments],
-        input=stdin,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=DEADLINE_SECONDS,
         env=environment(data_dir, given),
         check=False,
     )
-    return Ended(done.returncode, done.stdout, done.stderr)
 
 
-class Ended:
-    """What a command printed, and its exit code."""
+def invoke(data_dir: Path, *arguments: str, stdin: str = "", **given: str) -> Result:
+    """A command that ends by itself, inside this process: quick."""
+    runner = CliRunner(env={**dict.fromkeys(UNSET), **environment(data_dir, given)})
+    return runner.invoke(main, arguments, input=stdin)
 
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code = code
-        self.out = out
-        self.err = err
 
-    @property
-    def document(self) -> Any:
-        """What `--json` printed."""
-        assert self.code == 0, f"exit code {self.code}: {self.err}"
-        return json.loads(self.out)
+def document(result: Result) -> Any:
+    """What a command printed with `--json`."""
+    assert result.exit_code == 0, f"exit code {result.exit_code}: {result.output}"
+    return json.loads(result.stdout)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import rich_click as click
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 import agentsched
 from agentsched.cli.client import connect
@@ -17,23 +17,19 @@ from agentsched.cli.schedule_options import NONE_ALLOWED, NUMBERS, as_body, sche
 from agentsched.service.policies import NULL_MEANS_NONE
 from agentsched.service.requests import NewSchedule
 from agentsched.settings import Settings
-from tests.cli.processes import UNSET, environment
+from tests.cli.processes import invoke
 
 LOCAL = "http://127.0.0.1:8420"
 
 
-def invoke(*arguments: str, data_dir: Path, **given: str) -> Result:
-    return CliRunner(env={**dict.fromkeys(UNSET), **environment(data_dir, given)}).invoke(main, arguments)
-
-
 def test_version(tmp_path: Path) -> None:
-    result = invoke("--version", data_dir=tmp_path)
+    result = invoke(tmp_path, "--version")
     assert (result.exit_code, result.output) == (0, f"agentsched {agentsched.__version__}\n")
 
 
 def test_every_command_says_what_it_does(tmp_path: Path) -> None:
     for name in COMMANDS:
-        result = invoke(name, "--help", data_dir=tmp_path)
+        result = invoke(tmp_path, name, "--help")
         assert result.exit_code == 0, result.output
         assert "Usage:" in result.output
 
@@ -74,41 +70,41 @@ def test_every_command_that_prints_data_can_print_json() -> None:
     ],
 )
 def test_wrong_usage_is_2(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:
-    result = invoke(*arguments, data_dir=tmp_path, AGENTSCHED_API_KEY="ask_x")
+    result = invoke(tmp_path, *arguments, AGENTSCHED_API_KEY="ask_x")
     assert result.exit_code == 2, result.output
     assert says in result.output
 
 
 def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
-    result = invoke("tick", data_dir=tmp_path, AGENTSCHED_LEASE_SECONDS="soon")
+    result = invoke(tmp_path, "tick", AGENTSCHED_LEASE_SECONDS="soon")
     assert result.exit_code == 2
     assert "AGENTSCHED_LEASE_SECONDS" in result.output
     assert "soon" in result.output
 
 
 def test_a_url_that_is_no_postgresql_is_refused(tmp_path: Path) -> None:
-    result = invoke("migrate", "--json", data_dir=tmp_path, AGENTSCHED_DATABASE_URL="sqlite:///secret")
+    result = invoke(tmp_path, "migrate", "--json", AGENTSCHED_DATABASE_URL="sqlite:///secret")
     assert result.exit_code == 1
     assert json.loads(result.stderr)["code"] == "database_url_invalid"
 
 
 def test_a_database_that_is_away_is_refused_without_its_password(tmp_path: Path) -> None:
     url = "postgresql://me:hidden@127.0.0.1:1/agentsched"
-    result = invoke("tick", data_dir=tmp_path, AGENTSCHED_DATABASE_URL=url)
+    result = invoke(tmp_path, "tick", AGENTSCHED_DATABASE_URL=url)
     assert result.exit_code == 1
     assert "does not answer" in result.stderr
     assert "hidden" not in result.output
 
 
 def test_without_a_service_the_clients_say_how_to_start_one(tmp_path: Path) -> None:
-    result = invoke("schedules", "list", data_dir=tmp_path)
+    result = invoke(tmp_path, "schedules", "list", "1")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "agentsched up" in result.stderr
     assert str(tmp_path) in result.stderr
 
 
 def test_what_answers_nothing_is_named(tmp_path: Path) -> None:
-    result = invoke("schedules", "list", data_dir=tmp_path, AGENTSCHED_URL="http://127.0.0.1:1", AGENTSCHED_API_KEY="x")
+    result = invoke(tmp_path, "schedules", "list", "1", AGENTSCHED_URL="http://127.0.0.1:1", AGENTSCHED_API_KEY="x")
     assert result.exit_code == 1
     assert "Nothing answers at http://127.0.0.1:1" in result.stderr
 
