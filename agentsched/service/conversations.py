@@ -48,13 +48,7 @@ async def agent_id(conn: AsyncConnection, principal_id: int, agent: AgentSpec) -
     return await conversations.same_agent(conn, principal_id, digest, row)
 
 
-async def create(db: Database, settings: Settings, caller: Caller, request: NewConversation) -> ConversationRow:
-    """Make an empty conversation, as ``create_once`` does."""
-    row, _ = await create_once(db, settings, caller, request)
-    return row
-
-
-async def create_once(
+async def create(
     db: Database, settings: Settings, caller: Caller, request: NewConversation, *, key: str | None = None
 ) -> tuple[ConversationRow, bool]:
     """Make an empty conversation; it, and whether it is new (False for a replay of the same ``Idempotency-Key``).
@@ -127,13 +121,7 @@ async def inbox(db: Database, caller: Caller, conversation_id: int) -> list[Note
         return await notes.newest(conn, conversation_id)
 
 
-async def say(db: Database, settings: Settings, caller: Caller, conversation_id: int, message: NewMessage) -> int:
-    """A person says something, as in ``say_once``; the task's id."""
-    task_id, _ = await say_once(db, settings, caller, conversation_id, message)
-    return task_id
-
-
-async def say_once(
+async def say(
     db: Database,
     settings: Settings,
     caller: Caller,

@@ -105,15 +105,7 @@ async def cancel(db: Database, caller: Caller, schedule_id: int, *, stop_running
         return await owned(conn, caller, schedule_id)
 
 
-async def run_now(db: Database, caller: Caller, schedule_id: int) -> RunRow:
-    """Run at once, as ``run_now_once`` does."""
-    run, _ = await run_now_once(db, caller, schedule_id)
-    return run
-
-
-async def run_now_once(
-    db: Database, caller: Caller, schedule_id: int, *, key: str | None = None
-) -> tuple[RunRow, bool]:
+async def run_now(db: Database, caller: Caller, schedule_id: int, *, key: str | None = None) -> tuple[RunRow, bool]:
     """Run at once, also while paused or completed, beside whatever is in flight; the cadence does not move.
 
     It counts as in flight and against the daily budgets, which do not refuse a person. The run, and whether it is
