@@ -25,7 +25,7 @@ async def create_conversation(
     parts: WithParts, caller: WithCaller, data: JSONBody[NewConversation], idempotency_key: IdempotencyKey = None
 ) -> Response[ConversationView]:
     """Make an empty conversation."""
-    row, new = await conversations.create_once(parts.db, parts.settings, caller, data, key=bare(idempotency_key))
+    row, new = await conversations.create(parts.db, parts.settings, caller, data, key=bare(idempotency_key))
     return Response(conversation_view(row), headers=replay_headers(new))
 
 
@@ -86,7 +86,7 @@ async def send_message(
     idempotency_key: IdempotencyKey = None,
 ) -> Response[TaskAccepted]:
     """Say something. The conversation's agent answers in a task; its entries appear when the task has finished."""
-    task_id, new = await conversations.say_once(
+    task_id, new = await conversations.say(
         parts.db, parts.settings, caller, conversation_id, data, key=bare(idempotency_key)
     )
     parts.waker.wake()

@@ -86,6 +86,6 @@ async def run_schedule_now(
     idempotency_key: IdempotencyKey = None,
 ) -> Response[RunView]:
     """Run a schedule at once, also while it is paused; its cadence does not move."""
-    run, new = await lifecycle.run_now_once(parts.db, caller, schedule_id, key=bare(idempotency_key))
+    run, new = await lifecycle.run_now(parts.db, caller, schedule_id, key=bare(idempotency_key))
     parts.waker.wake()
     return Response(run_view_of(run), headers=replay_headers(new))
