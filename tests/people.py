@@ -1,11 +1,12 @@
 """A principal with a conversation, for tests of the services."""
 
 from agentsched.core.words import Scope
-from agentsched.service import conversations, keys, schedules
+from agentsched.service import conversations, keys, lifecycle, schedules
 from agentsched.service.caller import Caller
 from agentsched.service.requests import AgentSpec, NewConversation, NewMessage, NewSchedule
 from agentsched.settings import Settings
 from agentsched.store.database import Database
+from agentsched.store.ledger import RunRow
 from agentsched.store.schedules import ScheduleRow
 
 HARNESS = "test"
@@ -20,7 +21,8 @@ async def somebody(db: Database, name: str = "ada", timezone: str | None = "UTC"
 async def conversation(db: Database, settings: Settings, caller: Caller, harness: str = HARNESS) -> int:
     """An empty conversation whose agent only the test serves; its id."""
     request = NewConversation(agent=AgentSpec(harness=harness))
-    return (await conversations.create(db, settings, caller, request)).id
+    row, _ = await conversations.create(db, settings, caller, request)
+    return row.id
 
 
 async def schedule(
@@ -35,4 +37,11 @@ async def schedule(
 
 async def say(db: Database, settings: Settings, caller: Caller, conversation_id: int, words: str) -> int:
     """A person says something; the id of the task."""
-    return await conversations.say(db, settings, caller, conversation_id, NewMessage(text=words))
+    task_id, _ = await conversations.say(db, settings, caller, conversation_id, NewMessage(text=words))
+    return task_id
+
+
+async def run_now(db: Database, caller: Caller, schedule_id: int, key: str | None = None) -> RunRow:
+    """Somebody runs a schedule now."""
+    run, _ = await lifecycle.run_now(db, caller, schedule_id, key=key)
+    return run

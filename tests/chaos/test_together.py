@@ -77,7 +77,7 @@ async def test_workers_at_a_barrier_never_run_two_tasks_of_one_conversation(
         owner = await people.conversation(db, settings, ada)
         for _ in range(10):
             schedule = await people.schedule(db, settings, ada, owner, mode="append")
-            await lifecycle.run_now(db, ada, schedule.id)
+            await people.run_now(db, ada, schedule.id)
     async with db.begin() as conn:
         await conn.execute(text("CREATE TABLE IF NOT EXISTS seen (conversation_id bigint, running bigint)"))
         await conn.execute(text("TRUNCATE seen"))
@@ -177,7 +177,7 @@ class Hammer:
 
     async def _run_now_pause_resume(self, schedule_id: int) -> None:
         try:
-            await lifecycle.run_now(self.db, self.caller, schedule_id)
+            await people.run_now(self.db, self.caller, schedule_id)
             await lifecycle.pause(self.db, self.caller, schedule_id)
             await lifecycle.resume(self.db, self.caller, schedule_id)
         except ServiceError:

@@ -134,7 +134,7 @@ class Scenario:
         await cancel_run(self.db, self.caller, await self._run_id(step["run"]))
 
     async def _run_now(self, step: Step) -> None:
-        run = await lifecycle.run_now(self.db, self.caller, self.schedule_id)
+        run = await people.run_now(self.db, self.caller, self.schedule_id)
         self.labels[step.get("label", "")] = run.id
 
     async def _run_id(self, name: str) -> int:
