@@ -1,5 +1,6 @@
 """`agentsched chat`: talk with a conversation, a line at a time, also from a pipe."""
 
+import math
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from agentsched.core.words import TERMINAL_TASK, TaskStatus
 
 FIRST_POLL_SECONDS = 0.05
 LONGEST_POLL_SECONDS = 1.0
+PATIENCE_SECONDS = 5.0
 PAGE = 1000
 SHOWN_AT_FIRST = 20
 
@@ -31,6 +33,8 @@ SHOWN_AT_FIRST = 20
 def chat(client: Client, conversation: int | None, as_json: bool, **new: str | None) -> None:
     """Talk with a CONVERSATION, or with a new one. The end of the input (Ctrl-D) ends it.
 
+    An empty line shows what schedules have said in the meantime.
+
     With --json every entry is a line of JSON, after a first line with the conversation.
     """
     if conversation is not None and any(value is not None for value in new.values()):
@@ -42,6 +46,8 @@ def chat(client: Client, conversation: int | None, as_json: bool, **new: str | N
     for line in _lines(prompting=not as_json and sys.stdin.isatty()):
         if line.strip():
             failed = not talk.turn(line) or failed
+        else:
+            talk.look()
     # Whoever pipes messages in wants to know; whoever types has seen it.
     if failed and not sys.stdin.isatty():
         raise Exit(1)
@@ -84,12 +90,20 @@ class Talk:
         click.echo(f"The turn is {task['status']}: {reason}", err=True)
         return False
 
+    def look(self) -> None:
+        """Print what has been said since."""
+        self._print_all(self._new_entries())
+
     def _finished(self, task_id: int) -> dict[str, Any]:
         pause = FIRST_POLL_SECONDS
+        hint_at = time.monotonic() + PATIENCE_SECONDS
         while True:
             task: dict[str, Any] = self._client.get(f"/v1/tasks/{task_id}")
             if task["status"] in TERMINAL_TASK:
                 return task
+            if task["status"] == TaskStatus.PENDING and time.monotonic() > hint_at:
+                click.echo(f"Waiting for a worker that serves {task['harness']}; see `agentsched doctor`.", err=True)
+                hint_at = math.inf
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
 

@@ -3,7 +3,7 @@
 import functools
 import ipaddress
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -19,18 +19,21 @@ TIMEOUT_SECONDS = 30.0
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Client:
-    """JSON over HTTP with one API key. Every method raises CommandRefused for whatever is not a success."""
+class Address(NamedTuple):
+    """Where a service is, and who asks."""
 
-    def __init__(self, url: str, api_key: str) -> None:
-        self.url = url
-        self._http = httpx.Client(
-            base_url=url,
-            headers={"Authorization": f"Bearer {api_key}"},
-            timeout=TIMEOUT_SECONDS,
-            # A proxy of the environment is not meant for this machine itself.
-            trust_env=not is_local(url),
-        )
+    url: str
+    api_key: str
+
+
+class Client:
+    """JSON over HTTP with one API key. Every method raises CommandRefused for whatever is not a success.
+
+    The service is looked for when it is first needed, so that wrong usage is told before that there is none.
+    """
+
+    def __init__(self, find: Callable[[], Address]) -> None:
+        self._find = find
 
     def get(self, path: str, **query: object) -> Any:
         return self._send("GET", path, query=query)
@@ -42,7 +45,19 @@ class Client:
         return self._send("DELETE", path, query=query)
 
     def close(self) -> None:
-        self._http.close()
+        if "_http" in vars(self):
+            self._http.close()
+
+    @functools.cached_property
+    def _http(self) -> httpx.Client:
+        url, api_key = self._find()
+        return httpx.Client(
+            base_url=url,
+            headers={"Authorization": f"Bearer {api_key}"},
+            timeout=TIMEOUT_SECONDS,
+            # A proxy of the environment is not meant for this machine itself.
+            trust_env=not is_local(url),
+        )
 
     def _send(
         self,
@@ -52,17 +67,18 @@ class Client:
         query: Mapping[str, object] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Any:
+        http = self._http
         parameters = {name: _query_value(value) for name, value in (query or {}).items() if value is not None}
         try:
-            answer = self._http.request(method, path, params=parameters, json=body)
+            answer = http.request(method, path, params=parameters, json=body)
         except httpx.TimeoutException as error:
             raise CommandRefused(
-                "no_answer_in_time", f"{self.url} did not answer within {TIMEOUT_SECONDS:.0f} s. Try again."
+                "no_answer_in_time", f"{http.base_url} did not answer within {TIMEOUT_SECONDS:.0f} s. Try again."
             ) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise CommandRefused(
                 "no_answer",
-                f"Nothing answers at {self.url}: {error}. "
+                f"Nothing answers at {http.base_url}: {error}. "
                 "Start it with `agentsched up`, or give another address with --url or AGENTSCHED_URL.",
             ) from error
         if answer.is_success:
@@ -79,7 +95,7 @@ def client_options(command: Command) -> Command:
     )
     @functools.wraps(command)
     def wrapped(*args: Any, url: str | None, api_key: str | None, **options: Any) -> Any:
-        client = connect(read_settings(), url, api_key)
+        client = Client(lambda: find_service(read_settings(), url, api_key))
         try:
             return command(*args, client=client, **options)
         finally:
@@ -88,8 +104,8 @@ def client_options(command: Command) -> Command:
     return wrapped  # type: ignore[return-value]  # click calls it by keyword
 
 
-def connect(settings: Settings, url: str | None, api_key: str | None) -> Client:
-    """A client of the given service, else of the one that is up on the data directory.
+def find_service(settings: Settings, url: str | None, api_key: str | None) -> Address:
+    """The given service, else the one that is up on the data directory.
 
     The admin key of the data directory is sent to this machine only. Raises CommandRefused if there is no service to be
     found, or no key for it.
@@ -116,7 +132,7 @@ def connect(settings: Settings, url: str | None, api_key: str | None) -> Client:
             f"There is no key for {url}. Give one with --api-key or AGENTSCHED_API_KEY; "
             f"`agentsched keys create` makes one. (The local one would be in {data_dir.api_key_file}.)",
         )
-    return Client(url, api_key)
+    return Address(url, api_key)
 
 
 def is_local(url: str) -> bool:

@@ -50,9 +50,6 @@ class DataDir:
     def _lock_file(self) -> Path:
         return self.path / "serving.lock"
 
-    def make(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-
     def api_key(self) -> str | None:
         """The admin key; None if there is none that this user may read."""
         return _read(self.api_key_file)
@@ -79,8 +76,11 @@ class DataDir:
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[bool]:
-        """Be the announced process of this data directory until the end; False if another one is."""
-        self.make()
+        """Be the announced process of this data directory until the end; False if another one is.
+
+        Raises OSError if the directory can be neither made nor written.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
         lock = open_lock(self._lock_file)
         try:
             deadline = time.monotonic() + CLAIM_SECONDS

@@ -18,7 +18,7 @@ Part = Callable[[asyncio.Event, asyncio.Event], Coroutine[Any, Any, None]]
 
 
 async def host(parts: Sequence[Part], on_ready: Callable[[], None]) -> None:
-    """Run the parts until SIGINT or SIGTERM asks them to stop; a second signal cancels what has not stopped yet.
+    """Run the parts until SIGINT, SIGTERM or SIGHUP asks them to stop; a second signal cancels what has not stopped.
 
     ``on_ready`` is called once all are ready. When one ends by itself the others are asked to stop as well, and its
     exception, if it has one, is raised.
@@ -136,7 +136,10 @@ async def _all_of(events: Sequence[asyncio.Event]) -> None:
 @contextlib.contextmanager
 def _on_signals(handler: Callable[[], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    if before[signal.SIGHUP] is signal.SIG_IGN:
+        # nohup: it is to outlive its terminal.
+        del before[signal.SIGHUP]
     for number in before:
         loop.add_signal_handler(number, handler)
     try:

@@ -8,4 +8,4 @@ def openapi() -> None:
     """Print the OpenAPI specification, as JSON."""
     from agentsched.api.app import export_openapi
 
-    click.echo(export_openapi())
+    click.echo(export_openapi(), nl=False)

@@ -46,8 +46,23 @@ def place(settings: Settings) -> Iterator[Place]:
         yield Place(settings, _checked(settings.database_url), None)
         return
     data_dir = DataDir.of(settings)
-    with EmbeddedPostgres.start(data_dir.path) as postgres:
+    with usable(data_dir):
+        postgres = EmbeddedPostgres.start(data_dir.path)
+    with postgres:
         yield Place(settings, postgres.url, data_dir)
+
+
+@contextlib.contextmanager
+def usable(data_dir: DataDir) -> Iterator[None]:
+    """Raises CommandRefused where the operating system refuses the data directory."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandRefused(
+            "data_dir_unusable",
+            f"The data directory {data_dir.path} cannot be used: {error}. "
+            "Make it writable, or give another one with AGENTSCHED_DATA_DIR.",
+        ) from error
 
 
 @contextlib.asynccontextmanager

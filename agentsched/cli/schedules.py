@@ -74,7 +74,10 @@ def show(client: Client, schedule: int, as_json: bool) -> None:
 @json_option
 @client_options
 def create(client: Client, conversation: int, prompt: str, as_json: bool, **options: Any) -> None:
-    """Give a conversation a schedule: exactly one of --cron, --every, --at and --in, and a prompt."""
+    """Give a conversation a schedule: exactly one of --cron, --every, --at and --in, and a prompt.
+
+    For example: agentsched schedules create 1 --cron '0 9 * * 1-5' --prompt 'Check my open pull requests'
+    """
     made = client.post(f"/v1/conversations/{conversation}/schedules", {"prompt": prompt, **as_body(options)})
     if as_json:
         print_json(made)

@@ -15,7 +15,7 @@ from agentsched.cli.hosting import Part, host, listen, serve_api, url_of
 from agentsched.cli.invocation import command
 from agentsched.cli.output import json_option, print_json
 from agentsched.cli.refusal import CommandRefused
-from agentsched.cli.runtime import Place, place, prepared, set_up
+from agentsched.cli.runtime import Place, place, prepared, set_up, usable
 from agentsched.runners.registry import runners
 from agentsched.settings import Settings
 from agentsched.store.database import Database
@@ -76,7 +76,9 @@ def _announced(settings: Settings, *, required: bool) -> Iterator[DataDir | None
         yield None
         return
     data_dir = DataDir.of(settings)
-    with data_dir.serving() as first:
+    with contextlib.ExitStack() as open_until_the_end:
+        with usable(data_dir):
+            first = open_until_the_end.enter_context(data_dir.serving())
         if required and not first:
             raise CommandRefused("already_up", _already_up(data_dir))
         yield data_dir if first else None

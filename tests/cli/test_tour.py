@@ -1,12 +1,14 @@
 """What a new user does in a second terminal, by the command line (issue: "What a person can do")."""
 
 import json
+import subprocess
+import sys
 from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
 
-from tests.cli.processes import Process, document, invoke
+from tests.cli.processes import Process, document, environment, invoke
 from tests.embedded.members import query, wait_until
 
 AFTER_THE_MINUTE = timedelta(seconds=11)
@@ -210,3 +212,29 @@ def test_the_docs_page_that_is_printed_is_there(service: Process) -> None:
 def test_the_specification_is_the_one_that_is_served(service: Process) -> None:
     printed = json.loads(invoke(service.data_dir, "openapi").stdout)
     assert printed == httpx.get(f"{service.url}/schema/openapi.json").json()
+
+
+def test_an_empty_line_shows_what_a_schedule_has_said(service: Process) -> None:
+    owner = conversation(service)
+    number = schedule(service, owner, "--every", "1d", "--mode", "append")["id"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "agentsched.cli.main", "chat", str(owner)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        env=environment(service.data_dir),
+    ) as chat:
+        assert chat.stdin is not None
+        assert chat.stdout is not None
+        assert chat.stdout.readline() == f"Conversation {owner}, answered by echo.\n"
+        assert invoke(service.data_dir, "schedules", "run-now", str(number)).exit_code == 0
+        wait_until(lambda: [run["status"] for run in runs(service, number)] == ["completed"])
+        chat.stdin.write("\n")
+        assert chat.stdout.readline().startswith(f"schedule {number}, ")
+        assert chat.stdout.readline() == "assistant: Echo: Say hello\n"
+        chat.stdin.write("Thanks\n")
+        assert chat.stdout.readline() == "assistant: Echo: Thanks\n", "each entry once"
+        chat.stdin.close()
+        assert chat.stdout.read() == ""
+    assert chat.returncode == 0

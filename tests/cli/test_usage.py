@@ -9,7 +9,7 @@ import rich_click as click
 from click.testing import CliRunner
 
 import agentsched
-from agentsched.cli.client import connect
+from agentsched.cli.client import find_service
 from agentsched.cli.data_dir import DataDir
 from agentsched.cli.main import COMMANDS, main
 from agentsched.cli.refusal import CommandRefused
@@ -70,7 +70,7 @@ def test_every_command_that_prints_data_can_print_json() -> None:
     ],
 )
 def test_wrong_usage_is_2(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:
-    result = invoke(tmp_path, *arguments, AGENTSCHED_API_KEY="ask_x")
+    result = invoke(tmp_path, *arguments)
     assert result.exit_code == 2, result.output
     assert says in result.output
 
@@ -96,6 +96,14 @@ def test_a_database_that_is_away_is_refused_without_its_password(tmp_path: Path)
     assert "hidden" not in result.output
 
 
+@pytest.mark.parametrize("command", ["up", "worker"])
+def test_a_data_directory_that_cannot_be(command: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = invoke(tmp_path / "file" / "inside", command)
+    assert result.exit_code == 1
+    assert "AGENTSCHED_DATA_DIR" in result.stderr
+
+
 def test_without_a_service_the_clients_say_how_to_start_one(tmp_path: Path) -> None:
     result = invoke(tmp_path, "schedules", "list", "1")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -112,16 +120,15 @@ def test_what_answers_nothing_is_named(tmp_path: Path) -> None:
 def test_the_local_key_stays_on_this_machine(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path)
     DataDir.of(settings).write_api_key("ask_local")
-    connect(settings, LOCAL, None).close()
-    connect(settings, "http://localhost:8420", None).close()
+    assert find_service(settings, LOCAL, None).api_key == "ask_local"
+    assert find_service(settings, "http://localhost:8420", None).api_key == "ask_local"
     with pytest.raises(CommandRefused, match="no key for"):
-        connect(settings, "https://elsewhere.example", None)
+        find_service(settings, "https://elsewhere.example", None)
 
 
 def test_with_a_key_and_no_local_service_the_configured_port_is_asked(tmp_path: Path) -> None:
-    client = connect(Settings(data_dir=tmp_path, port=9999), None, "ask_given")
-    client.close()
-    assert client.url == "http://127.0.0.1:9999"
+    found = find_service(Settings(data_dir=tmp_path, port=9999), None, "ask_given")
+    assert found == ("http://127.0.0.1:9999", "ask_given")
 
 
 def test_an_address_left_behind_counts_for_nothing(tmp_path: Path) -> None:
