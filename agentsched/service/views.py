@@ -6,8 +6,20 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from agentsched.core.summary import run_view, summary
-from agentsched.core.timing import occurrences
-from agentsched.core.words import RunStatus
+from agentsched.core.timing import Kind, occurrences
+from agentsched.core.words import (
+    Misfire,
+    Mode,
+    Notify,
+    Overlap,
+    PauseReason,
+    Reason,
+    RunStatus,
+    ScheduleStatus,
+    TaskKind,
+    TaskStatus,
+    Trigger,
+)
 from agentsched.store.conversations import ConversationRow
 from agentsched.store.entries import EntryRow
 from agentsched.store.ledger import RunRow
@@ -81,33 +93,33 @@ class ScheduleView(View):
     conversation_id: int
     name: str | None
     summary: str
-    kind: str
+    kind: Kind
     cron: str | None
     every_minutes: int | None
     anchor_at: datetime | None
     at: datetime | None
     timezone: str
     prompt: str
-    mode: str
-    status: str
-    pause_reason: str | None
+    mode: Mode
+    status: ScheduleStatus
+    pause_reason: PauseReason | None
     pause_note: str | None
     next_fire_at: datetime | None
     last_fire_at: datetime | None
     next_runs: list[NextRun]
     consecutive_failures: int
     version: int
-    overlap: str
+    overlap: Overlap
     max_concurrency: int | None
     queue_limit: int | None
     cancel_grace_seconds: int | None
-    misfire: str
+    misfire: Misfire
     misfire_grace_seconds: int
     start_deadline_seconds: int
     timeout_seconds: int
     retry: RetryView
     pause_after_failures: int | None
-    notify: str
+    notify: Notify
     max_runs: int | None
     ends_at: datetime | None
     daily_run_limit: int | None
@@ -121,10 +133,10 @@ class RunView(View):
     id: int
     schedule_id: int
     conversation_id: int | None
-    trigger: str
+    trigger: Trigger
     fire_at: datetime
-    status: str
-    reason: str | None
+    status: RunStatus
+    reason: Reason | None
     reason_text: str | None
     attempt: int
     restarts: int
@@ -145,10 +157,10 @@ class RunView(View):
 
 class TaskView(View):
     id: int
-    kind: str
+    kind: TaskKind
     conversation_id: int
     run_id: int | None
-    status: str
+    status: TaskStatus
     attempt: int
     restarts: int
     fence: int

@@ -29,13 +29,16 @@ class Database:
             "server_settings": {"timezone": "UTC", "application_name": "agentsched"},
         }
         if pool_size == 0:
-            self.engine: AsyncEngine = create_async_engine(self.url, poolclass=NullPool, connect_args=arguments)
+            self.engine: AsyncEngine = create_async_engine(
+                self.url, poolclass=NullPool, hide_parameters=True, connect_args=arguments
+            )
         else:
             self.engine = create_async_engine(
                 self.url,
                 pool_size=pool_size,
                 max_overflow=pool_size,
                 pool_pre_ping=True,
+                hide_parameters=True,
                 connect_args=arguments,
             )
         event.listen(self.engine.sync_engine, "connect", _set_planner)
