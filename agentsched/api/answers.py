@@ -9,7 +9,7 @@ from agentsched.api.problems import FieldProblem, field_problem
 from agentsched.service.schedules import Preview
 from agentsched.service.status import Status
 from agentsched.service.tick import TickReport
-from agentsched.service.views import NextRun, TaskView, View
+from agentsched.service.views import NextRun, RunView, TaskView, View
 from agentsched.store.notes import NoteRow
 from agentsched.store.shown_tasks import ShownTask
 
@@ -18,6 +18,12 @@ class TaskAccepted(View):
     """The message will be answered by this task."""
 
     task_id: int
+
+
+class RunStarted(View):
+    """The run that was started by hand."""
+
+    run: RunView
 
 
 class NoteView(View):

@@ -29,6 +29,7 @@ WITH_KEY: Sequence[ControllerRouterHandler] = (
     conversations.read_inbox,
     conversations.send_message,
     schedules.create_schedule,
+    schedules.list_schedules,
     schedules.list_conversation_schedules,
     schedules.preview_schedule,
     schedules.get_schedule,

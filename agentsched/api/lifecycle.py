@@ -5,6 +5,7 @@ from typing import Annotated
 from litestar import Response, delete, post
 from litestar.params import JSONBody, QueryParameter
 
+from agentsched.api.answers import RunStarted
 from agentsched.api.operations import OptionalBody
 from agentsched.api.parameters import REPLAYED, IdempotencyKey, ScheduleId, bare, replay_headers
 from agentsched.api.parts import WithCaller, WithParts
@@ -12,7 +13,7 @@ from agentsched.api.problems import may_answer
 from agentsched.api.schedules import ETAG, answer
 from agentsched.service import lifecycle
 from agentsched.service.requests import PauseRequest, Request
-from agentsched.service.views import RunView, ScheduleView, run_view_of
+from agentsched.service.views import ScheduleView, run_view_of
 
 StopRunning = Annotated[bool, QueryParameter(description="Ask runs that have fired to stop, too")]
 
@@ -84,8 +85,8 @@ async def run_schedule_now(
     schedule_id: ScheduleId,
     data: JSONBody[Nothing | None] = None,
     idempotency_key: IdempotencyKey = None,
-) -> Response[RunView]:
+) -> Response[RunStarted]:
     """Run a schedule at once, also while it is paused; its cadence does not move."""
     run, new = await lifecycle.run_now(parts.db, caller, schedule_id, key=bare(idempotency_key))
     parts.waker.wake()
-    return Response(run_view_of(run), headers=replay_headers(new))
+    return Response(RunStarted(run=run_view_of(run)), headers=replay_headers(new))

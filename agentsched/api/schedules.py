@@ -18,10 +18,11 @@ from agentsched.api.parameters import (
     replay_headers,
     version_of,
 )
-from agentsched.api.parts import WithCaller, WithParts
+from agentsched.api.parts import Parts, WithCaller, WithParts
 from agentsched.api.problems import may_answer
 from agentsched.core.words import ScheduleStatus
 from agentsched.service import schedules, update
+from agentsched.service.caller import Caller
 from agentsched.service.requests import NewSchedule, PreviewRequest, SchedulePatch
 from agentsched.service.views import ScheduleView, schedule_view
 from agentsched.store.schedules import ScheduleRow
@@ -65,6 +66,18 @@ async def create_schedule(
     return answer(row, new=new)
 
 
+@get("/v1/schedules", operation_id="list_schedules", responses=may_answer(422))
+async def list_schedules(
+    parts: WithParts,
+    caller: WithCaller,
+    status: Statuses = None,
+    limit: Limit = DEFAULT_PAGE,
+    cursor: Cursor = None,
+) -> Page[ScheduleView]:
+    """The schedules of all conversations, oldest first."""
+    return await _page(parts, caller, None, status, limit, cursor)
+
+
 @get(
     "/v1/conversations/{conversation_id:int}/schedules",
     operation_id="list_conversation_schedules",
@@ -79,11 +92,22 @@ async def list_conversation_schedules(
     cursor: Cursor = None,
 ) -> Page[ScheduleView]:
     """The schedules of a conversation, oldest first."""
+    return await _page(parts, caller, conversation_id, status, limit, cursor)
+
+
+async def _page(
+    parts: Parts,
+    caller: Caller,
+    conversation_id: int | None,
+    statuses: list[ScheduleStatus] | None,
+    limit: int,
+    cursor: str | None,
+) -> Page[ScheduleView]:
     rows = await schedules.list_page(
         parts.db,
         caller,
         conversation_id=conversation_id,
-        statuses=status,
+        statuses=statuses,
         after=after_id(cursor, ORDER),
         limit=limit + 1,
     )

@@ -48,7 +48,7 @@ def create(scope: str, label: str, conversation: int | None, principal: str, as_
     async def make(db: Database, owner: PrincipalRow) -> tuple[int, str]:
         return await service.create_key(db, owner.id, scope=Scope(scope), label=label, conversation_id=conversation)
 
-    key_id, key = _run(principal, make)
+    key_id, key = _run(principal, make, new=True)
     if as_json:
         print_json({"id": key_id, "api_key": key, "scope": scope, "label": label, "conversation_id": conversation})
     else:
@@ -87,10 +87,15 @@ def revoke(key_id: int, principal: str, as_json: bool) -> None:
         click.echo(f"Key {key_id} is revoked.")
 
 
-def _run(principal: str, use: Callable[[Database, PrincipalRow], Awaitable[Result]]) -> Result:
+def _run(principal: str, use: Callable[[Database, PrincipalRow], Awaitable[Result]], *, new: bool = False) -> Result:
+    """Do something for a principal; only a `new` one may be an unknown name, but for the default's."""
+
     async def on(where: Place) -> Result:
         async with runtime.prepared(where) as db:
-            owner = await service.ensure_principal(db, principal, runtime.host_timezone(where.settings))
+            if new or principal == service.DEFAULT_PRINCIPAL:
+                owner = await service.ensure_principal(db, principal, runtime.host_timezone(where.settings))
+            else:
+                owner = await service.find_principal(db, principal)
             return await use(db, owner)
 
     with runtime.place(read_settings()) as where:

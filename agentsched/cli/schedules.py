@@ -23,7 +23,7 @@ def schedules() -> None:
 
 
 @schedules.command("list")
-@conversation_argument
+@click.argument("conversation", type=int, required=False, metavar="[CONVERSATION]")
 @click.option(
     "--status",
     multiple=True,
@@ -35,18 +35,26 @@ def schedules() -> None:
 @json_option
 @client_options
 def list_(
-    client: Client, conversation: int, status: tuple[str, ...], limit: int, cursor: str | None, as_json: bool
+    client: Client, conversation: int | None, status: tuple[str, ...], limit: int, cursor: str | None, as_json: bool
 ) -> None:
-    """List the schedules of a conversation, oldest first."""
-    path = f"/v1/conversations/{conversation}/schedules"
+    """List the schedules of a conversation, or of all, oldest first."""
+    path = PATH if conversation is None else f"/v1/conversations/{conversation}/schedules"
     page = client.get(path, status=status or None, limit=limit, cursor=cursor)
     if as_json:
         print_json(page)
         return
     print_table(
-        ("ID", "NAME", "WHEN", "STATUS", "NEXT FIRE", "PROMPT"),
+        ("ID", "CONVERSATION", "NAME", "WHEN", "STATUS", "NEXT FIRE", "PROMPT"),
         (
-            (each["id"], each["name"], each["summary"], each["status"], _next(each), _start(each["prompt"]))
+            (
+                each["id"],
+                each["conversation_id"],
+                each["name"],
+                each["summary"],
+                each["status"],
+                _next(each),
+                _start(each["prompt"]),
+            )
             for each in page["items"]
         ),
     )
@@ -128,7 +136,7 @@ def run_now(client: Client, schedule: int, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
-    run = answer.get("run", answer)
+    run = answer["run"]
     click.echo(f"Run {run['id']} is {run['status']}; its conversation is {run['conversation_id']}.")
 
 

@@ -22,6 +22,15 @@ async def ensure_principal(db: Database, name: str, timezone: str | None = None)
         return await principals.ensure(conn, name, timezone, await clock.now(conn))
 
 
+async def find_principal(db: Database, name: str) -> PrincipalRow:
+    """The principal of this name. Raises NotFound if there is none."""
+    async with db.begin() as conn:
+        found = await principals.find(conn, name)
+    if found is None:
+        raise NotFound("principal", name)
+    return found
+
+
 async def create_key(
     db: Database, principal_id: int, *, scope: Scope, label: str, conversation_id: int | None = None
 ) -> tuple[int, str]:

@@ -35,6 +35,8 @@ RETURNING id, name, timezone
 
 _READ = text("SELECT id, name, timezone FROM principals WHERE id = :id")
 
+_FIND = text("SELECT id, name, timezone FROM principals WHERE name = :name")
+
 _LOCK = text("SELECT FROM principals WHERE id = :id FOR NO KEY UPDATE")
 
 _KEY = (
@@ -69,6 +71,12 @@ async def ensure(conn: AsyncConnection, name: str, timezone: str | None, now: da
 async def read(conn: AsyncConnection, principal_id: int) -> PrincipalRow | None:
     """Read a principal; None if there is none."""
     row = (await conn.execute(_READ, {"id": principal_id})).first()
+    return None if row is None else PrincipalRow(*row)
+
+
+async def find(conn: AsyncConnection, name: str) -> PrincipalRow | None:
+    """The principal of this name; None if there is none."""
+    row = (await conn.execute(_FIND, {"name": name})).first()
     return None if row is None else PrincipalRow(*row)
 
 

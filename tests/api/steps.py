@@ -32,7 +32,7 @@ async def run(client: AsyncClient, schedule_id: int) -> dict[str, Any]:
     """A new run of a schedule, by hand."""
     answer = await client.post(f"/v1/schedules/{schedule_id}/run-now")
     assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
+    made: dict[str, Any] = answer.json()["run"]
     return made
 
 

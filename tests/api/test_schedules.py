@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from httpx import AsyncClient
+from httpx import AsyncClient, Response
 
 from tests.api import steps
 from tests.api.conftest import CountingWaker
@@ -132,6 +132,20 @@ async def test_a_repeated_create_makes_one_schedule(client: AsyncClient) -> None
     assert len((await client.get(path)).json()["items"]) == 1
 
 
+async def test_schedules_are_listed_by_conversation_and_over_all(client: AsyncClient) -> None:
+    here, there = await steps.conversation(client), await steps.conversation(client)
+    first = await steps.schedule(client, here)
+    second = await steps.schedule(client, there)
+
+    def ids(answer: Response) -> list[int]:
+        return [item["id"] for item in answer.json()["items"]]
+
+    assert ids(await client.get("/v1/schedules")) == [first["id"], second["id"]]
+    assert ids(await client.get(f"/v1/conversations/{there}/schedules")) == [second["id"]]
+    page = (await client.get("/v1/schedules", params={"limit": 1})).json()
+    assert ids(await client.get("/v1/schedules", params={"cursor": page["next_cursor"]})) == [second["id"]]
+
+
 async def test_run_now_runs_once_a_key(client: AsyncClient, waker: CountingWaker) -> None:
     owner = await steps.conversation(client)
     path = f"/v1/schedules/{(await steps.schedule(client, owner))['id']}/run-now"
@@ -141,8 +155,9 @@ async def test_run_now_runs_once_a_key(client: AsyncClient, waker: CountingWaker
     second = await client.post(path)
 
     assert (first.status_code, again.status_code, second.status_code) == (201, 201, 201)
-    assert first.json()["id"] == again.json()["id"] != second.json()["id"]
-    assert (first.json()["trigger"], first.json()["status"]) == ("manual", "pending")
+    run = first.json()["run"]
+    assert run["id"] == again.json()["run"]["id"] != second.json()["run"]["id"]
+    assert (run["trigger"], run["status"]) == ("manual", "pending")
     assert again.headers["idempotent-replayed"] == "true"
     assert waker.calls == 3
 

@@ -178,6 +178,8 @@ def test_a_key_for_somebody_else_sees_nothing_of_it(service: Process) -> None:
     assert (listed["label"], listed["scope"], listed["revoked_at"]) == ("laptop", "user", None)
     assert key["api_key"] not in json.dumps(listed)
     assert invoke(service.data_dir, "keys", "revoke", str(key["id"]), "--principal", "grace").exit_code == 0
+    unknown = invoke(service.data_dir, "keys", "list", "--principal", "gracie")
+    assert (unknown.exit_code, "There is no principal gracie" in unknown.stderr) == (1, True)
     refused = invoke(service.data_dir, "chat", AGENTSCHED_API_KEY=key["api_key"])
     assert refused.exit_code == 1
     assert "no API key in force" in refused.stderr

@@ -26,8 +26,8 @@ def dump(url: str) -> str:
     """The schema as pg_dump writes it; Alembic's own comparison misses CHECKs and the WHERE of indexes."""
     parsed = make_url(url)
     plain = parsed.set(drivername="postgresql").render_as_string(hide_password=False)
-    dumping = [str(PG_DUMP), "--schema-only", "--no-owner", "--restrict-key=x", "--exclude-table=alembic_version", plain]
-    return subprocess.run(dumping, check=True, capture_output=True, text=True).stdout
+    options = ["--schema-only", "--no-owner", "--restrict-key=x", "--exclude-table=alembic_version"]
+    return subprocess.run([str(PG_DUMP), *options, plain], check=True, capture_output=True, text=True).stdout
 
 
 async def test_migrations_make_the_schema_of_the_code(server_url: URL, database_url: str, worker_id: str) -> None:
