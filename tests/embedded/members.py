@@ -1,5 +1,6 @@
 """Other processes that use an embedded PostgreSQL, and what can be seen of the server from outside."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -10,7 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import anyio
 import asyncpg
 import psutil  # type: ignore[import-untyped]
 
@@ -88,7 +88,7 @@ def query(url: str, sql: str) -> object:
         finally:
             await connection.close()
 
-    return anyio.run(ask)
+    return asyncio.run(ask())
 
 
 def remove(data_dir: Path) -> None:
