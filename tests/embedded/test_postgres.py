@@ -1,5 +1,6 @@
 """The embedded PostgreSQL: started once, shared, kept, and stopped by the last one to leave."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -9,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-import anyio
 import asyncpg
 import psutil  # type: ignore[import-untyped]
 import pytest
@@ -42,7 +42,7 @@ def test_asyncpg_sqlalchemy_and_psql_take_the_url(used_dir: Path) -> None:
 
     with EmbeddedPostgres.start(used_dir, options=QUICK) as postgres:
         assert query(postgres.url, "SELECT current_database()::text") == "agentsched"
-        assert anyio.run(by_sqlalchemy, postgres.url) == "agentsched"
+        assert asyncio.run(by_sqlalchemy(postgres.url)) == "agentsched"
         psql = [str(installed_binaries() / "psql"), "-XAtc", "SELECT current_database()", postgres.url]
         assert subprocess.run(psql, capture_output=True, text=True, check=True).stdout == "agentsched\n"
 
