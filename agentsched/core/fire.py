@@ -1,11 +1,10 @@
 """Decide all that a due schedule does in one fire: which slots run, wait, are skipped or missed (DESIGN §5 to §8)."""
 
-from collections.abc import Iterable
 from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
 
-from agentsched.core.misfire import Stretch, sort_due
+from agentsched.core.misfire import Stretch, is_late, sort_due
 from agentsched.core.overlap import Admission, Flight, Limits, Line, Waiting, on_due
 from agentsched.core.timing import Timing, next_occurrence, occurrences
 from agentsched.core.words import Lane, Misfire, Reason, RunStatus, Trigger
@@ -58,9 +57,14 @@ def decide_fire(due: DueSchedule, now: datetime, *, keep: int) -> FireDecision:
     """
     end = now if due.ends_at is None else min(now, due.ends_at)
     following = next_occurrence(due.timing, due.next_fire_at)
-    slots: Iterable[datetime] = (due.next_fire_at,)
     if following is not None and following <= end:
         slots = chain((due.next_fire_at, following), occurrences(due.timing, following, end))
+    elif _is_plain(due, now):
+        over = following is None or (due.ends_at is not None and following > due.ends_at)
+        started = (Slot(due.next_fire_at, RunStatus.PENDING),)
+        return FireDecision(None, started, due.next_fire_at, None if over else following, 1, (), (), ())
+    else:
+        slots = chain((due.next_fire_at,))
     work = sort_due(
         slots,
         misfire=due.misfire,
@@ -86,6 +90,17 @@ def decide_fire(due: DueSchedule, now: datetime, *, keep: int) -> FireDecision:
         supersede=tuple(ledger.supersede),
         cancel=tuple(ledger.cancel),
         ask=tuple(ledger.ask),
+    )
+
+
+def _is_plain(due: DueSchedule, now: datetime) -> bool:
+    """Nothing in flight, nothing waiting, nothing late, nothing nearly used up: as nearly always, and quickly told."""
+    return (
+        not due.line.in_flight
+        and not due.line.waiting
+        and due.max_runs is None
+        and (due.runs_left is None or due.runs_left > 0)
+        and not is_late(due.next_fire_at, now, due.misfire_grace_seconds)
     )
 
 

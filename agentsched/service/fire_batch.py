@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date
+from datetime import UTC, date, datetime
+from functools import lru_cache
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -113,6 +114,23 @@ def _waiting_to_read(row: DueRow) -> int | None:
 _NO_LINE = Line()
 
 
+@lru_cache(maxsize=32_768)
+def _timing(
+    kind: str,
+    cron: str | None,
+    every_minutes: int | None,
+    anchor_at: datetime | None,
+    at: datetime | None,
+    timezone: str,
+) -> Timing:
+    return Timing(Kind(kind), cron, every_minutes, anchor_at, at, timezone)
+
+
+@lru_cache(maxsize=1024)
+def _limits(overlap: str, max_concurrency: int | None, queue_limit: int | None) -> Limits:
+    return Limits(Overlap(overlap), max_concurrency, queue_limit)
+
+
 def _due_schedule(row: DueRow, line: Sequence[LineRow] | None, day: date, principal_left: int) -> DueSchedule:
     runs_left = principal_left
     if row.daily_run_limit is not None:
@@ -120,8 +138,8 @@ def _due_schedule(row: DueRow, line: Sequence[LineRow] | None, day: date, princi
     if row.daily_token_limit is not None and row.day == day and row.day_tokens >= row.daily_token_limit:
         runs_left = 0
     return DueSchedule(
-        timing=Timing(Kind(row.kind), row.cron, row.every_minutes, row.anchor_at, row.at, row.timezone),
-        limits=Limits(Overlap(row.overlap), row.max_concurrency, row.queue_limit),
+        timing=_timing(row.kind, row.cron, row.every_minutes, row.anchor_at, row.at, row.timezone),
+        limits=_limits(row.overlap, row.max_concurrency, row.queue_limit),
         misfire=Misfire(row.misfire),
         misfire_grace_seconds=row.misfire_grace_seconds,
         next_fire_at=row.next_fire_at,
