@@ -1,8 +1,9 @@
 """Everything that can be configured, each from an environment variable ``AGENTSCHED_<NAME>``."""
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -42,3 +43,12 @@ class Settings(BaseSettings):
     fire_connections: PositiveInt = Field(2, description="Such transactions at once in one tick")
     misfire_all_keep: PositiveInt = Field(1000, description="Overdue slots that `misfire: all` runs at most")
     sweep_seconds: PositiveInt = Field(5, description="How often a worker looks for work without being woken")
+
+    @model_validator(mode="after")
+    def _heartbeats_keep_leases(self) -> Self:
+        if self.heartbeat_seconds >= self.lease_seconds:
+            raise ValueError(
+                f"AGENTSCHED_HEARTBEAT_SECONDS ({self.heartbeat_seconds}) has to be smaller than "
+                f"AGENTSCHED_LEASE_SECONDS ({self.lease_seconds}), or every task is lost; a third of it is usual"
+            )
+        return self

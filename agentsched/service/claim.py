@@ -4,13 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from agentsched.runners.protocol import Agent
 from agentsched.service.preamble import preamble
 from agentsched.settings import Settings
 from agentsched.store import assignments, clock, runs, tasks, workers
 from agentsched.store.assignments import AssignmentRow
-from agentsched.store.database import Database
+from agentsched.store.database import LOCK_NOT_AVAILABLE, Database, sqlstate
 from agentsched.store.tasks import Candidate
+
+LOCK_TIMEOUT_MS = 2000
+"""A claim that waits for longer finds nothing this time."""
 
 CANDIDATES_A_TASK = 4
 """How many candidates are looked at for each task that is wanted, because others may be faster."""
@@ -40,36 +46,47 @@ async def claim(
     db: Database, settings: Settings, *, worker: str, harnesses: Sequence[str], max_tasks: int
 ) -> list[Claimed]:
     """Claim up to ``max_tasks`` tasks of these harnesses; none are claimed twice, however many workers ask at once."""
-    async with db.begin() as conn:
-        await workers.hear(conn, worker, harnesses)
-        found = await tasks.find_candidates(conn, harnesses, max_tasks * CANDIDATES_A_TASK, full=[])
-        if not found:
-            return []
-        crowd = await tasks.count_running(conn, sorted({c.principal_id for c in found}))
-        full = {principal for principal, running in crowd.items() if running >= settings.running_per_principal}
-        if full:
-            found = await tasks.find_candidates(conn, harnesses, max_tasks * CANDIDATES_A_TASK, full=list(full))
-        candidates = _one_a_conversation(found)
-        if not candidates:
-            return []
-        principal_ids = sorted({c.principal_id for c in candidates})
-        await tasks.lock_principals(conn, principal_ids)
-        running = await tasks.count_running(conn, principal_ids)
-        claimable = await tasks.lock_claimable(conn, candidates)
-        chosen: list[Candidate] = []
-        for candidate in claimable:
-            if len(chosen) == max_tasks:
-                break
-            if running[candidate.principal_id] < settings.running_per_principal:
-                running[candidate.principal_id] += 1
-                chosen.append(candidate)
-        if not chosen:
-            return []
-        now = await clock.now(conn)
-        await tasks.claim(conn, chosen, worker=worker, lease_seconds=settings.lease_seconds, now=now)
-        await runs.mark_claimed(conn, [c.run_id for c in chosen if c.run_id is not None], now)
-        rows = await assignments.read(conn, [c.id for c in chosen])
-        return [_claimed(row, now) for row in rows]
+    try:
+        async with db.begin(lock_timeout_ms=LOCK_TIMEOUT_MS) as conn:
+            return await _claim(conn, settings, worker, harnesses, max_tasks)
+    except DBAPIError as error:
+        if sqlstate(error) != LOCK_NOT_AVAILABLE:
+            raise
+        return []
+
+
+async def _claim(
+    conn: AsyncConnection, settings: Settings, worker: str, harnesses: Sequence[str], max_tasks: int
+) -> list[Claimed]:
+    await workers.hear(conn, worker, harnesses)
+    found = await _candidates(conn, settings, harnesses, max_tasks * CANDIDATES_A_TASK)
+    if not found:
+        return []
+    free = await tasks.lock_principals(conn, sorted({c.principal_id for c in found}))
+    running = await tasks.count_running(conn, sorted(free))
+    chosen: list[Candidate] = []
+    for candidate in await tasks.lock_claimable(conn, [c for c in found if c.principal_id in free]):
+        if len(chosen) < max_tasks and running[candidate.principal_id] < settings.running_per_principal:
+            running[candidate.principal_id] += 1
+            chosen.append(candidate)
+    if not chosen:
+        return []
+    now = await clock.now(conn)
+    await tasks.claim(conn, chosen, worker=worker, lease_seconds=settings.lease_seconds, now=now)
+    await runs.mark_claimed(conn, [c.run_id for c in chosen if c.run_id is not None], now)
+    return [_claimed(row, now) for row in await assignments.read(conn, [c.id for c in chosen])]
+
+
+async def _candidates(
+    conn: AsyncConnection, settings: Settings, harnesses: Sequence[str], limit: int
+) -> list[Candidate]:
+    """The first candidate of each conversation, without those of principals that run as much as they may."""
+    found = await tasks.find_candidates(conn, harnesses, limit, full=[])
+    crowd = await tasks.count_running(conn, sorted({c.principal_id for c in found}))
+    full = [principal for principal, running in crowd.items() if running >= settings.running_per_principal]
+    if full:
+        found = await tasks.find_candidates(conn, harnesses, limit, full=full)
+    return _one_a_conversation(found)
 
 
 def _one_a_conversation(found: Sequence[Candidate]) -> list[Candidate]:

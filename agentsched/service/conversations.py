@@ -175,5 +175,9 @@ async def delete(db: Database, caller: Caller, conversation_id: int) -> None:
             until = await account_due_slots(conn, schedule, Reason.SCHEDULE_CANCELLED, now)
             await runs.skip_line(conn, schedule_id, Reason.SCHEDULE_CANCELLED, now, timed_only=False)
             await schedules.end(conn, schedule_id, ScheduleStatus.CANCELLED, accounted_until=until, now=now)
+            await schedules.record_change(
+                conn, schedule_id, schedule.version, action="cancelled", actor=caller.actor, changes="{}", now=now
+            )
         await messages.cancel_pending(conn, conversation_id, now)
+        await principals.revoke_keys_of(conn, caller.principal_id, conversation_id, now)
         await conversations.delete(conn, conversation_id, now)

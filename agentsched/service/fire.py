@@ -8,12 +8,11 @@ from sqlalchemy.exc import DBAPIError
 from agentsched.service.fire_batch import FireCounts, Overspent, fire_locked, record_poison
 from agentsched.settings import Settings
 from agentsched.store import due
-from agentsched.store.database import Database, sqlstate
+from agentsched.store.database import LOCK_NOT_AVAILABLE, Database, sqlstate
 
 log = structlog.get_logger()
 
 LOCK_TIMEOUT_MS = 2000
-LOCK_NOT_AVAILABLE = "55P03"
 ERRORS_OF_A_ROW = ("22", "23")
 """SQLSTATE classes that one row causes: data exceptions and integrity violations. All others stop the batch."""
 

@@ -1,5 +1,6 @@
 """One batch of the fire: read locked schedules, decide each in the core, write all of it in sets."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -10,13 +11,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from agentsched.core.fire import DueSchedule, decide_fire
 from agentsched.core.overlap import Limits, Line
 from agentsched.core.timing import Kind, Timing
-from agentsched.core.words import Misfire, Overlap
+from agentsched.core.words import Misfire, Overlap, Reason
 from agentsched.core.zones import zone
 from agentsched.service.fire_rows import Decided, FireRows
 from agentsched.service.line import line_of
 from agentsched.settings import Settings
 from agentsched.store import clock, due, fires, notes, poison, runs, targets
 from agentsched.store.due import DueRow, LineRow
+
+LONG_WALK = 100
+"""After a walk over more missed slots than this, heartbeats and other duties of the process get their turn."""
 
 ROWS_A_BATCH = 10
 """A batch ends after this many times ``fire_batch`` ledger rows, so that no transaction grows without bound."""
@@ -72,6 +76,8 @@ async def fire_locked(conn: AsyncConnection, settings: Settings, ids: Sequence[i
         if decision.admitted:
             spent[row.principal_id] = so_far + decision.admitted
         slots += len(decision.slots)
+        if decision.missed is not None and decision.missed.count > LONG_WALK:
+            await asyncio.sleep(0)
         if slots >= ROWS_A_BATCH * settings.fire_batch:
             break
     counts.add(await _write(conn, FireRows(decided, now)))
@@ -83,7 +89,9 @@ async def fire_locked(conn: AsyncConnection, settings: Settings, ids: Sequence[i
 
 async def record_poison(conn: AsyncConnection, schedule_id: int, error: str) -> FireCounts:
     """Record the slot of a schedule that cannot be fired as failed, and pause it with a note in the owner's inbox."""
-    await poison.pause_unfirable(conn, schedule_id, error[:2000], await clock.now(conn))
+    now = await clock.now(conn)
+    await poison.pause_unfirable(conn, schedule_id, error[:2000], now)
+    await runs.skip_line(conn, schedule_id, Reason.PAUSED, now, timed_only=True)
     return FireCounts(due=1)
 
 

@@ -16,6 +16,7 @@ from agentsched.core.words import (
     Trigger,
 )
 from agentsched.core.zones import zone
+from agentsched.service import conversations as conversation_service
 from agentsched.service import idempotency
 from agentsched.service.account import account_due_slots
 from agentsched.service.caller import Caller
@@ -119,6 +120,7 @@ async def run_now(db: Database, caller: Caller, schedule_id: int, *, key: str | 
         if made is None:
             if row.status == ScheduleStatus.CANCELLED:
                 raise ended(row)
+            await conversation_service.owned(conn, caller, row.conversation_id)
             made = await _start_manual(conn, row, key or uuid4().hex)
             await idempotency.remember(conn, caller.principal_id, operation, key, {}, made, await clock.now(conn))
         run = await ledger.read(conn, caller.principal_id, made)

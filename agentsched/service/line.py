@@ -19,6 +19,7 @@ from agentsched.core.words import (
     ScheduleStatus,
     Trigger,
 )
+from agentsched.service.one_by_one import alone
 from agentsched.store import clock, due, line, runs, schedules, targets
 from agentsched.store.database import Database
 from agentsched.store.due import LineRow
@@ -84,11 +85,13 @@ async def start_all_waiting(db: Database) -> int:
         if not movable:
             return started
         for schedule_id in movable:
-            async with db.begin() as conn:
-                schedule = await schedules.lock(conn, schedule_id)
-                if schedule is not None:
-                    started += await start_waiting(conn, schedule, await clock.now(conn))
+            started += await alone(db, _start_waiting_of, schedule_id)
         after = movable[-1]
+
+
+async def _start_waiting_of(conn: AsyncConnection, schedule_id: int) -> int:
+    schedule = await schedules.lock(conn, schedule_id)
+    return 0 if schedule is None else await start_waiting(conn, schedule, await clock.now(conn))
 
 
 def _start(schedule: ScheduleRow, run: QueuedRow, conversation_id: int, task_id: int) -> Start:

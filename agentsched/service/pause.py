@@ -1,4 +1,4 @@
-"""Pause and resume a schedule (DESIGN §8)."""
+"""What a pause does to a schedule, whoever asks for it (DESIGN §8)."""
 
 from datetime import datetime
 

@@ -7,7 +7,7 @@ from agentsched.core.misfire import DEFAULT_GRACE_SECONDS
 from agentsched.core.problems import Problem
 from agentsched.core.timing import Kind
 from agentsched.core.words import Misfire, Mode, Notify, Overlap
-from agentsched.service.requests import RetryPolicy, ScheduleFields
+from agentsched.service.requests import ScheduleFields
 from agentsched.settings import Settings
 from agentsched.store.schedules import Definition
 
@@ -60,11 +60,11 @@ def resolve(asked: ScheduleFields, base: dict[str, Any]) -> dict[str, Any]:
         if value is not None or field in NULL_MEANS_NONE:
             policies[field] = value
     if asked.retry is not None:
-        policies |= {RETRY_FIELDS[name]: getattr(asked.retry, name) for name in RetryPolicy.model_fields}
+        policies |= {RETRY_FIELDS[name]: getattr(asked.retry, name) for name in asked.retry.model_fields_set}
         policies["retry_max_attempts"] = max(1, policies["retry_max_attempts"])
     if asked.catch_up:
         policies["misfire"] = Misfire.LATEST
-    if "overlap" in sent and "max_concurrency" not in sent:
+    if policies["overlap"] != base["overlap"] and "max_concurrency" not in sent:
         policies["max_concurrency"] = None if policies["overlap"] is Overlap.ALLOW else policies["max_concurrency"] or 1
     return policies
 

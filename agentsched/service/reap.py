@@ -19,6 +19,7 @@ from agentsched.core.words import (
     Trigger,
 )
 from agentsched.service.line import start_waiting
+from agentsched.service.one_by_one import alone
 from agentsched.service.settle import Locked, Report, end_unstarted, lock_task, settle
 from agentsched.store import clock, ledger, overdue, runs, schedules, targets, tasks
 from agentsched.store.database import Database
@@ -51,8 +52,7 @@ async def _each(
             found = await find(conn, CANDIDATES_A_PASS)
         ended = 0
         for one in found:
-            async with db.begin() as conn:
-                ended += await end(conn, one)
+            ended += await alone(db, end, one)
         moved += ended
         if len(found) < CANDIDATES_A_PASS or not ended:
             return moved
@@ -102,7 +102,7 @@ async def _give_up_waiting(
 ) -> None:
     """missed(not_started) for a run that was never started; abandoned for one that was and then waited again."""
     await tasks.finish(conn, task, TaskStatus.ABANDONED, now=now)
-    if run.attempt == 1 and run.restarts == 0:
+    if run.attempt == 1 and task.fence == 0:
         await runs.miss(conn, run.id, expected=RunStatus.PENDING, reason=Reason.NOT_STARTED, now=now)
         await start_waiting(conn, schedule, now)
     else:

@@ -175,6 +175,8 @@ async def preview_saved(db: Database, caller: Caller, schedule_id: int, count: i
         now = await clock.now(conn)
     if row.status not in LIVE_SCHEDULE:
         return Preview(summary(row.timing), row.timezone, [], [])
+    if row.max_runs is not None:
+        count = min(count, max(0, row.max_runs - row.runs_admitted))
     first = [] if row.next_fire_at is None else [row.next_fire_at]
     rest = occurrences(row.timing, row.next_fire_at or max(now, row.accounted_until or now), row.ends_at)
     fires = [*first, *islice(rest, count)][:count]

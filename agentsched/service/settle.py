@@ -207,6 +207,15 @@ async def _account(
         return schedule
     note = f"{failures} runs in a row have failed; the last one: {report.error or report.error_code}"
     await pause_locked(conn, schedule, PauseReason.FAILURES, note, now)
+    await schedules.record_change(
+        conn,
+        schedule.id,
+        schedule.version,
+        action="paused",
+        actor="service",
+        changes=json.dumps({"note": note}),
+        now=now,
+    )
     text = f"{schedule.title} was paused after {note}. Resume it when the cause is gone."
     await notes.insert_notes(
         conn, [Note(schedule.conversation_id, NoteKind.SCHEDULE_PAUSED, text, schedule.id, run.id)], now

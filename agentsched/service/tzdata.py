@@ -5,6 +5,7 @@ from datetime import datetime
 import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from agentsched.core.problems import Refused
 from agentsched.core.timing import next_occurrence
 from agentsched.core.words import ScheduleStatus
 from agentsched.core.zones import tzdata_version
@@ -48,7 +49,12 @@ async def _recompute(conn: AsyncConnection, schedule_id: int) -> bool:
         return False
     if schedule.next_fire_at is None or schedule.next_fire_at <= now:
         return False
-    expected = next_occurrence(schedule.timing, _later(now, schedule.accounted_until))
+    try:
+        expected = next_occurrence(schedule.timing, _later(now, schedule.accounted_until))
+    except Refused as refused:
+        # Its zone or expression is none any more: when it comes due, the fire puts it aside with a note.
+        log.warning("tzdata.left", schedule_id=schedule_id, error=str(refused))
+        return False
     if expected == schedule.next_fire_at:
         return False
     if expected is None or (schedule.ends_at is not None and expected > schedule.ends_at):

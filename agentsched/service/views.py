@@ -233,6 +233,8 @@ def next_runs(row: ScheduleRow, count: int = NEXT_RUNS) -> list[NextRun]:
     """The next fires of an active schedule, as far as ``ends_at`` allows."""
     if row.next_fire_at is None:
         return []
+    if row.max_runs is not None:
+        count = min(count, row.max_runs - row.runs_admitted)
     shown = [row.next_fire_at]
     for instant in occurrences(row.timing, row.next_fire_at, row.ends_at):
         if len(shown) >= count:

@@ -57,10 +57,11 @@ _LIST = text(_SELECT + "AND c.principal_id = :principal_id AND c.id > :after ORD
 
 _LOCK = text("SELECT FROM conversations WHERE id = :id FOR NO KEY UPDATE")
 
+# Not SET digest: a column of a unique key would lock the row FOR UPDATE, against the foreign keys of fires (DESIGN §5).
 _SAME_AGENT = text("""
 INSERT INTO agents (principal_id, digest, harness, model, instructions, tools, settings)
 VALUES (:principal_id, :digest, :harness, :model, :instructions, CAST(:tools AS jsonb), CAST(:settings AS jsonb))
-ON CONFLICT (principal_id, digest) DO UPDATE SET digest = excluded.digest
+ON CONFLICT (principal_id, digest) DO UPDATE SET harness = excluded.harness
 RETURNING id
 """)
 

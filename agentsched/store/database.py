@@ -11,9 +11,18 @@ from sqlalchemy.pool import NullPool
 
 CONNECT_SECONDS = 10
 
-PLANNER = ("SET enable_seqscan = off", "SET jit = off")
+SESSION = (
+    "SET enable_seqscan = off",
+    "SET jit = off",
+    "SET idle_in_transaction_session_timeout = '300s'",
+)
 """Every statement here goes by an index. On a young database the planner would choose sequential scans, and the
-plans that sessions keep, those of foreign key checks among them, would stay with them while the tables grow."""
+plans that sessions keep, those of foreign key checks among them, would stay with them while the tables grow.
+A process that is frozen or cut off in the middle of a transaction loses its locks in the end."""
+
+
+LOCK_NOT_AVAILABLE = "55P03"
+"""The SQLSTATE of a wait for a lock that took too long."""
 
 
 class Database:
@@ -70,7 +79,7 @@ class Database:
 
 def _set_planner(connection: DBAPIConnection, _: object) -> None:
     cursor = connection.cursor()
-    for setting in PLANNER:
+    for setting in SESSION:
         cursor.execute(setting)
     cursor.close()
     connection.commit()

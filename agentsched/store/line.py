@@ -29,12 +29,15 @@ WHERE r.id = ANY(CAST(:ids AS bigint[])) AND r.status = 'queued'
 """)
 
 _FIND_MOVABLE = text("""
-SELECT s.id FROM (SELECT DISTINCT schedule_id FROM runs WHERE status = 'queued' AND schedule_id > :after) q
+SELECT s.id FROM (
+    SELECT schedule_id, bool_or(lane = 'backfill') AS backfill FROM runs
+    WHERE status = 'queued' AND schedule_id > :after GROUP BY schedule_id
+) q
 JOIN schedules s ON s.id = q.schedule_id
 JOIN schedule_versions v ON v.schedule_id = s.id AND v.version = s.version
-WHERE v.max_concurrency IS NULL OR v.max_concurrency > (
+WHERE (s.status <> 'paused' OR q.backfill) AND (v.max_concurrency IS NULL OR v.max_concurrency > (
     SELECT count(*) FROM runs WHERE schedule_id = s.id AND status IN ('pending', 'running', 'retry_wait')
-)
+))
 ORDER BY s.id LIMIT :limit
 """)
 

@@ -57,6 +57,11 @@ _REVOKE_KEY = text("""
 UPDATE api_keys SET revoked_at = :now WHERE id = :id AND principal_id = :principal_id AND revoked_at IS NULL
 """)
 
+_REVOKE_KEYS_OF = text("""
+UPDATE api_keys SET revoked_at = :now
+WHERE principal_id = :principal_id AND conversation_id = :conversation_id AND revoked_at IS NULL
+""")
+
 _USED = text("""
 UPDATE api_keys SET last_used_at = clock_now()
 WHERE id = :id AND (last_used_at IS NULL OR last_used_at < clock_now() - interval '1 minute')
@@ -125,6 +130,12 @@ async def revoke_key(conn: AsyncConnection, principal_id: int, key_id: int, now:
     """Revoke a key; False if the principal has no such key that is in force."""
     parameters = {"principal_id": principal_id, "id": key_id, "now": now}
     return (await conn.execute(_REVOKE_KEY, parameters)).rowcount == 1
+
+
+async def revoke_keys_of(conn: AsyncConnection, principal_id: int, conversation_id: int, now: datetime) -> None:
+    """Revoke the keys that were made for a conversation."""
+    parameters = {"principal_id": principal_id, "conversation_id": conversation_id, "now": now}
+    await conn.execute(_REVOKE_KEYS_OF, parameters)
 
 
 async def mark_used(conn: AsyncConnection, key_id: int) -> None:

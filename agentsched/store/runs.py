@@ -31,7 +31,7 @@ WHERE schedule_id = :schedule_id AND status = 'queued' AND (NOT :timed_only OR t
 _CANCEL_UNSTARTED = text("""
 WITH cancelled AS (
     UPDATE runs SET status = 'cancelled', retry_at = NULL, cancel_requested_at = coalesce(cancel_requested_at, :now),
-                    finished_at = :now
+                    reason_text = 'cancelled: it was stopped while no worker had it', finished_at = :now
     WHERE id = ANY(CAST(:ids AS bigint[])) AND status IN ('pending', 'retry_wait')
     RETURNING id
 )
@@ -40,7 +40,8 @@ WHERE run_id IN (SELECT id FROM cancelled) AND status = 'pending'
 """)
 
 _CANCEL_QUEUED = text("""
-UPDATE runs SET status = 'cancelled', cancel_requested_at = :now, finished_at = :now
+UPDATE runs SET status = 'cancelled', cancel_requested_at = :now, finished_at = :now,
+                reason_text = 'cancelled: it was stopped while it waited in line'
 WHERE id = :id AND status = 'queued'
 """)
 
@@ -180,9 +181,9 @@ async def await_retry(conn: AsyncConnection, run_id: int, *, retry_at: datetime,
     await conn.execute(_AWAIT_RETRY, {"id": run_id, "retry_at": retry_at, "error_code": error_code, "error": error})
 
 
-async def retry(conn: AsyncConnection, run_id: int) -> bool:
-    """retry_wait → pending with the next attempt; False if it was not waiting."""
-    return (await conn.execute(_RETRY, {"id": run_id})).rowcount == 1
+async def retry(conn: AsyncConnection, run_id: int) -> None:
+    """retry_wait → pending with the next attempt."""
+    await conn.execute(_RETRY, {"id": run_id})
 
 
 class Ending(NamedTuple):

@@ -6,10 +6,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 _SCHEDULES = text("SELECT status, count(*) FROM schedules WHERE principal_id = :principal_id GROUP BY status")
 
 _RUNS = text("""
-SELECT r.status, count(*) FROM runs r
-WHERE r.principal_id = :principal_id
-  AND (r.status IN ('queued', 'pending', 'running', 'retry_wait') OR (r.status = 'failed' AND r.discarded_at IS NULL))
-GROUP BY r.status
+SELECT r.status, count(*) FROM schedules s JOIN runs r ON r.schedule_id = s.id
+WHERE s.principal_id = :principal_id AND r.status IN ('pending', 'running', 'retry_wait') GROUP BY r.status
+UNION ALL
+SELECT 'queued', count(*) FROM schedules s JOIN runs r ON r.schedule_id = s.id
+WHERE s.principal_id = :principal_id AND r.status = 'queued' HAVING count(*) > 0
+UNION ALL
+SELECT 'failed', count(*) FROM runs
+WHERE principal_id = :principal_id AND status = 'failed' AND discarded_at IS NULL HAVING count(*) > 0
 """)
 
 _TASKS = text("""

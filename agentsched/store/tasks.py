@@ -53,9 +53,10 @@ ORDER BY t.priority, t.due_at, t.id LIMIT :limit
 """)
 
 _LOCK_PRINCIPALS = text("""
-SELECT p.id, (SELECT count(*) FROM tasks WHERE principal_id = p.id AND status = 'running')
-FROM principals p WHERE p.id = ANY(CAST(:ids AS bigint[])) ORDER BY p.id FOR NO KEY UPDATE
+SELECT id FROM principals WHERE id = ANY(CAST(:ids AS bigint[])) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """)
+
+_AWAIT_PRINCIPAL = text("SELECT id FROM principals WHERE id = :id FOR NO KEY UPDATE")
 
 _COUNT_RUNNING = text("""
 SELECT i.id, (SELECT count(*) FROM tasks WHERE principal_id = i.id AND status = 'running')
@@ -73,7 +74,9 @@ ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """)
 
 _LOCK_PENDING = text("""
-SELECT id FROM tasks WHERE id = ANY(CAST(:ids AS bigint[])) AND status = 'pending'
+SELECT id FROM tasks
+WHERE id = ANY(CAST(:ids AS bigint[])) AND status = 'pending'
+  AND (start_deadline_at IS NULL OR start_deadline_at > (SELECT clock_now()))
 ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """)
 
@@ -143,9 +146,13 @@ async def find_candidates(
     return [Candidate(*row) for row in rows]
 
 
-async def lock_principals(conn: AsyncConnection, principal_ids: Sequence[int]) -> None:
-    """Lock principals in id order, so that their running tasks can be counted."""
-    await conn.execute(_LOCK_PRINCIPALS, {"ids": principal_ids})
+async def lock_principals(conn: AsyncConnection, principal_ids: Sequence[int]) -> set[int]:
+    """Lock principals so that their running tasks can be counted: those that nobody else holds, or wait for the first.
+
+    Somebody who holds one for long keeps only that principal's tasks from being claimed.
+    """
+    free = set((await conn.execute(_LOCK_PRINCIPALS, {"ids": principal_ids})).scalars())
+    return free or set((await conn.execute(_AWAIT_PRINCIPAL, {"id": principal_ids[0]})).scalars())
 
 
 async def count_running(conn: AsyncConnection, principal_ids: Sequence[int]) -> dict[int, int]:

@@ -250,6 +250,7 @@ def upgrade() -> None:
     )
     op.create_index('schedules_due_idx', 'schedules', ['next_fire_at', 'id'], unique=False, postgresql_where=sa.text("status = 'active'"))
     op.create_index('schedules_live_idx', 'schedules', ['principal_id', 'conversation_id'], unique=False, postgresql_where=sa.text("status IN ('active', 'paused')"))
+    op.create_index(op.f('schedules_principal_id_id_idx'), 'schedules', ['principal_id', 'id'], unique=False)
     op.create_index('schedules_live_name_idx', 'schedules', ['conversation_id', 'name'], unique=True, postgresql_where=sa.text("status IN ('active', 'paused') AND name IS NOT NULL"))
     op.create_table('backfills',
     sa.Column('id', sa.BigInteger(), sa.Identity(always=False), nullable=False),

@@ -88,6 +88,7 @@ schedules = sa.Table(
         postgresql_where=sa.text(f"{LIVE} AND name IS NOT NULL"),
     ),
     sa.Index("schedules_due_idx", "next_fire_at", "id", postgresql_where=sa.text("status = 'active'")),
+    sa.Index(None, "principal_id", "id"),
     sa.Index("schedules_live_idx", "principal_id", "conversation_id", postgresql_where=sa.text(LIVE)),
     comment="day_*: what was spent of the daily budget on `day`, a day of the schedule's zone.",
 )
