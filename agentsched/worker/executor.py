@@ -70,7 +70,7 @@ class Executor:
                     await _wait(self._look, jittered(self._settings.sweep_seconds))
             await self._drain()
         finally:
-            await self._abandon()
+            await self.close()
 
     async def run_once(self) -> int:
         """Claim for the free slots and start what was claimed; how many. Raises the database's error."""
@@ -147,7 +147,7 @@ class Executor:
                 attempt.hand_back()
             await asyncio.wait(self._attempts, timeout=HAND_BACK_SECONDS)
 
-    async def _abandon(self) -> None:
+    async def close(self) -> None:
         for task in list(self._attempts):
             task.cancel()
         if self._attempts:

@@ -23,7 +23,8 @@ async def supervise(duty: str, run_once: Callable[[], Awaitable[object]], *, pau
     """Run a duty again and again until cancelled, ``pause`` seconds apart.
 
     After a failure, which is logged and disturbs nobody else, the pause doubles up to ``most`` seconds, and is back at
-    ``pause`` after the next success or after a run that lasted longer than ``most``.
+    ``pause`` after the next success or after a run that lasted longer than ``most``. A cancellation ends it also when
+    the duty has made an error of it, as network clients do.
     """
     loop = asyncio.get_running_loop()
     failures = 0
@@ -33,6 +34,13 @@ async def supervise(duty: str, run_once: Callable[[], Awaitable[object]], *, pau
             await run_once()
             failures = 0
         except Exception as error:
+            if _is_cancelled():
+                raise asyncio.CancelledError from error
             failures = 1 if loop.time() - began > most else failures + 1
             log.warning("duty.failed", duty=duty, error=repr(error), failures=failures)
         await asyncio.sleep(backoff(max(failures, 1), first=pause, most=most))
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -32,6 +32,11 @@ POLL_WAKE_SECONDS = 0.1
 TICKS_AT_ONCE = 2
 """One that hangs does not keep the next minute's from starting."""
 
+STOP_SECONDS = 2.0
+"""How long a poll and a tick may take to end before they are cancelled."""
+
+CANCEL_AGAIN_SECONDS = 0.05
+
 EARLY = timedelta(seconds=5)
 """A host's clock that is ahead by no more than this is waited for, so that the tick finds its minute due."""
 
@@ -45,14 +50,23 @@ class ArqLoop:
     async def run_once(self) -> None:
         """Work until cancelled. Raises redis' error when Redis goes away, after which the loop can be run again."""
         worker = self._make_worker()
+        loop = worker.main_task = asyncio.create_task(worker.main())
         try:
-            await worker.async_run()
+            # Not by awaiting it: redis-py can swallow a cancellation, and would swallow ours with it.
+            await asyncio.wait([loop])
         except asyncio.CancelledError:
-            worker.handle_sig(SIGTERM)
+            # arq knows no stop, but in a burst of no jobs it ends after the poll that it is at.
+            worker.burst, worker.max_burst_jobs = True, 0
+            await asyncio.wait([loop], timeout=STOP_SECONDS)
+            while not loop.done():
+                worker.handle_sig(SIGTERM)
+                await asyncio.wait([loop], timeout=CANCEL_AGAIN_SECONDS)
             raise
         finally:
             # Not Worker.close(), which closes the pool that others use. A tick outlives the connection it came over.
-            await asyncio.gather(*worker.tasks.values(), return_exceptions=True)
+            await asyncio.gather(loop, *worker.tasks.values(), return_exceptions=True)
+        error = None if loop.cancelled() else loop.exception()
+        raise error or ConnectionError("arq's loop has ended")
 
 
 class Ticker:
