@@ -16,7 +16,7 @@ class Account:
 
 
 def run(command: Sequence[str], *, account: Account | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run to the end, in a session of its own, so that no Ctrl-C or hang-up of this terminal gets there.
+    """Run to the end, in its own process session, so that no Ctrl-C or hang-up of this terminal gets there.
 
     `options` are those of `subprocess.run`. Raises OSError if it can not be executed or not as that account.
     """

@@ -204,9 +204,9 @@ async def database(url: str | None) -> AsyncIterator[Database]:
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--schedules", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--batch", type=int, default=500)
-    parser.add_argument("--connections", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--batch", type=int, default=Settings().fire_batch)
+    parser.add_argument("--connections", type=int, default=Settings().fire_connections)
     parser.add_argument("--database-url", help="an empty, migrated database to use instead of an embedded one")
     arguments = parser.parse_args()
     settings = Settings(

@@ -19,7 +19,7 @@ DEADLINE_SECONDS = 30.0
 
 
 class Member:
-    """`member.py` on a data directory, in a session of its own like a command in a terminal."""
+    """`member.py` on a data directory, in its own process session like a command in a terminal."""
 
     def __init__(self, data_dir: Path, *, script: str = "", environment: Mapping[str, str] | None = None) -> None:
         program = ["-c", script] if script else [str(Path(__file__).with_name("member.py"))]
