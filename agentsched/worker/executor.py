@@ -148,6 +148,7 @@ class Executor:
             await asyncio.wait(self._attempts, timeout=HAND_BACK_SECONDS)
 
     async def close(self) -> None:
+        """Cancel what still runs and leave it to its lease."""
         for task in list(self._attempts):
             task.cancel()
         if self._attempts:

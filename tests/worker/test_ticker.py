@@ -190,3 +190,17 @@ async def test_a_wake_up_that_redis_does_not_take_is_counted_and_postgresql_take
     one.wake()
     await one.close()
     assert one.failures == 1
+
+
+@pytest.mark.needs_redis
+async def test_whenever_it_is_cancelled_it_ends(scene: Scene, waker: ProcessWaker, real: ArqRedis) -> None:
+    async def cancelled_after(steps: int) -> bool:
+        ticking = asyncio.create_task(Ticker(scene.db, scene.settings, real, waker).run_once())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        ticking.cancel()
+        await asyncio.wait([ticking])
+        return ticking.cancelled()
+
+    async with asyncio.timeout(20):
+        assert all(await asyncio.gather(*(cancelled_after(steps) for steps in range(0, 200, 4))))
