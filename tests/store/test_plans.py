@@ -46,8 +46,19 @@ async def used_db(request: pytest.FixtureRequest, db: Database, settings: Settin
             await clock.step(minutes=5)
             await tick.tick(db, settings)
         async with db.autocommit() as conn:
+            await conn.execute(SPOKEN)
             await conn.execute(text("ANALYZE"))
     return db
+
+
+SPOKEN = text("""
+INSERT INTO tasks (principal_id, kind, conversation_id, agent_id, harness, prompt, priority, due_at, status, attempt,
+                   fence, timeout_seconds, claimable_at, created_at, finished_at)
+SELECT c.principal_id, 'message', c.id, c.agent_id, (ARRAY['echo', 'test'])[1 + n % 2], 'x', 0, now(),
+       CASE WHEN n % 3 = 0 THEN 'pending' ELSE 'completed' END, 1, 1, 60, now(), now(),
+       CASE WHEN n % 3 > 0 THEN now() END
+FROM generate_series(1, 60) n, (SELECT * FROM conversations LIMIT 50) c
+""")
 
 
 async def test_the_due_query(used_db: Database) -> None:
