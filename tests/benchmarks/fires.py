@@ -1,7 +1,7 @@
 """Fires per second of the full tick, beside the same writes as one bare SQL statement on the same database.
 
 Run by ``make bench``: distinct crons and zones, all modes, 1,000 conversations of 100 principals, a durable PostgreSQL.
- The two take turns; every round starts from the same rows, vacuumed, and with no occurrence memoised.
+The two take turns; every round starts from the same rows, vacuumed, and with no occurrence memoised.
 """
 
 import argparse
