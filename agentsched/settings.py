@@ -39,7 +39,7 @@ class Settings(BaseSettings):
     running_per_principal: PositiveInt = Field(100, description="Tasks of one principal that may run at once")
     concurrency: PositiveInt = Field(10, description="Tasks that one worker process runs at once")
 
-    fire_batch: PositiveInt = Field(500, description="Due schedules fired in one transaction")
+    fire_batch: PositiveInt = Field(1000, description="Due schedules fired in one transaction")
     fire_connections: PositiveInt = Field(4, description="Such transactions at once in one tick")
     misfire_all_keep: PositiveInt = Field(1000, description="Overdue slots that `misfire: all` runs at most")
     sweep_seconds: PositiveInt = Field(5, description="How often a worker looks for work without being woken")

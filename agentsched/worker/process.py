@@ -13,6 +13,7 @@ from agentsched.runners.protocol import Runner
 from agentsched.service.tzdata import recompute_after_tzdata_change
 from agentsched.settings import Settings
 from agentsched.store.database import Database
+from agentsched.worker.collector import calm_collector
 from agentsched.worker.executor import Executor
 from agentsched.worker.listener import Listener
 from agentsched.worker.redis import connect_redis
@@ -48,6 +49,7 @@ async def run_worker(
     afterwards. Raises the database's error when it is away at the start, and never because of it later.
     """
     await recompute_after_tzdata_change(db)
+    calm_collector()
     executor = Executor(db, settings, waker, name=name, runners=runners)
     listener = Listener(db, waker)
     duties = {

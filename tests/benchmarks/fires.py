@@ -23,6 +23,7 @@ from agentsched.service.tick import tick
 from agentsched.settings import Settings
 from agentsched.store.database import Database
 from agentsched.store.migrate import migrate
+from agentsched.worker.collector import calm_collector
 from tests.clock import Clock, at
 
 NOW = at("2026-05-01T12:00:00Z")
@@ -131,6 +132,7 @@ async def run(db: Database, settings: Settings, schedules: int, rounds: int) -> 
         nexts=[timing.next_occurrence(each, NOW) for each in wanted],
     )
     await Clock(db).freeze(NOW)
+    calm_collector()
     print(
         f"{schedules} due schedules, {distinct} distinct crons and zones, "
         f"batches of {settings.fire_batch} over {settings.fire_connections} connections"
