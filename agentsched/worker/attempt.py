@@ -63,7 +63,7 @@ class Attempt:
         self.heartbeat = Heartbeat(
             beats, settings, claimed, claimed_at=claimed_at, on_stop=self._stop, on_stale=lambda: self._end(Cut.STALE)
         )
-        self.turn = self._loop.create_task(self._run_turn())
+        self.turn = self._loop.create_task(self._run_turn(), name=f"task-{claimed.id}-fence-{claimed.fence}")
         """The runner's part. It may outlive the attempt when the runner does not let itself be cancelled."""
         self._log = log.bind(task_id=claimed.id, fence=claimed.fence, run_id=claimed.run_id)
 
@@ -100,8 +100,6 @@ class Attempt:
 
     async def _finish(self) -> None:
         cut = self._cut.result() if self._cut.done() else None
-        if cut is not Cut.STALE and self._loop.time() >= self._deadline:
-            cut = Cut.TIMED_OUT
         match cut:
             case None:
                 await self._report(self._judge())
@@ -117,11 +115,10 @@ class Attempt:
                 assert_never(cut)
 
     async def _hand_back(self) -> None:
-        finished = self.turn.done()
         self.turn.cancel()
         await asyncio.wait({self.turn}, timeout=UNWIND_SECONDS)
-        # What came to its own end, before or in spite of the cancellation, is no reason to do it all again.
-        if finished or (self.turn.done() and not self.turn.cancelled() and self.turn.exception() is None):
+        # What came to its end after all is no reason to do it all again.
+        if self.turn.done() and not self.turn.cancelled() and self.turn.exception() is None:
             await self._report(self._judge())
         else:
             await delivery.release(self._db, self.heartbeat, self._claimed)

@@ -1,6 +1,7 @@
 """Claim tasks while there are free slots, and run them (DESIGN §9)."""
 
 import asyncio
+from asyncio.tasks import _unregister_task
 from collections.abc import Callable, Mapping
 
 import structlog
@@ -10,7 +11,7 @@ from agentsched.service.claim import Claimed, claim
 from agentsched.settings import Settings
 from agentsched.store import workers
 from agentsched.store.database import Database
-from agentsched.worker.attempt import Attempt
+from agentsched.worker.attempt import UNWIND_SECONDS, Attempt
 from agentsched.worker.supervise import backoff, jittered
 from agentsched.worker.waker import ProcessWaker
 
@@ -116,15 +117,15 @@ class Executor:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         attempt = self._attempts.pop(task)
-        if not attempt.turn.done():
-            self._leftovers.add(attempt.turn)
-            attempt.turn.add_done_callback(self._left)
+        self._leftovers.add(attempt.turn)
+        attempt.turn.add_done_callback(self._left)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("attempt.failed", exc_info=error)
         # The next in line may have started, the conversation is free, and so is a slot.
         self._waker.wake()
 
     def _left(self, turn: asyncio.Task[object]) -> None:
+        """What a runner that was not waited for has come to in the end is of no interest to anybody."""
         self._leftovers.discard(turn)
         if not turn.cancelled():
             turn.exception()
@@ -153,7 +154,16 @@ class Executor:
             task.cancel()
         if self._attempts:
             await asyncio.wait(self._attempts)
+        await self._leave_behind()
         await self._beats.close()
+
+    async def _leave_behind(self) -> None:
+        if self._leftovers:
+            await asyncio.wait(self._leftovers, timeout=UNWIND_SECONDS)
+        for turn in self._leftovers:
+            log.warning("runner.left_behind", turn=turn.get_name())
+            # asyncio.run would wait for ever for a task that lets nobody cancel it.
+            _unregister_task(turn)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

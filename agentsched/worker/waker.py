@@ -38,9 +38,9 @@ class ProcessWaker:
         self._events: list[asyncio.Event] = []
         self._db = db.apart()
         self._redis = redis
-        self._senders = [_Coalesced(self._notify, flush_seconds)]
+        self._senders = [Coalesced(self._notify, flush_seconds)]
         if redis is not None:
-            self._senders.append(_Coalesced(self._enqueue, flush_seconds))
+            self._senders.append(Coalesced(self._enqueue, flush_seconds))
 
     def subscribe(self) -> asyncio.Event:
         """An event that every wake-up sets; whoever waits for it clears it."""
@@ -85,7 +85,7 @@ class ProcessWaker:
             log.warning("wake.failed", way=way, error=repr(error), failures=self.failures)
 
 
-class _Coalesced:
+class Coalesced:
     """Sends once for all that ask within the flush interval, and again for those who ask while it sends."""
 
     def __init__(self, send: Callable[[], Awaitable[None]], seconds: float) -> None:

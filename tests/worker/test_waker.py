@@ -10,7 +10,7 @@ from sqlalchemy import text
 from agentsched.store.database import Database
 from agentsched.worker.listener import Listener
 from agentsched.worker.supervise import supervise
-from agentsched.worker.waker import CHANNEL, ProcessWaker
+from agentsched.worker.waker import CHANNEL, Coalesced, ProcessWaker
 
 pytestmark = pytest.mark.anyio
 
@@ -46,18 +46,24 @@ async def test_many_calls_become_one_notify(db: Database) -> None:
         await driver.reset()
 
 
-async def test_a_wake_up_that_is_asked_for_while_one_is_sent_is_sent_as_well(db: Database) -> None:
-    waker = ProcessWaker(db)
-    sent: list[int] = []
+async def test_what_is_asked_for_while_one_is_sent_is_sent_as_well() -> None:
+    sent = 0
+    sending, go = asyncio.Event(), asyncio.Event()
 
-    async def count(number: int) -> None:
-        waker.wake()
-        await waker.close()
-        sent.append(number)
+    async def send() -> None:
+        nonlocal sent
+        sent += 1
+        sending.set()
+        await go.wait()
 
-    async with asyncio.timeout(10):
-        await asyncio.gather(*(count(number) for number in range(20)))
-    assert (len(sent), waker.failures) == (20, 0)
+    coalesced = Coalesced(send, 0)
+    coalesced.ask()
+    await sending.wait()
+    coalesced.ask()
+    coalesced.ask()
+    go.set()
+    await coalesced.close()
+    assert sent == 2
 
 
 async def test_failures_are_counted_and_not_raised() -> None:
