@@ -1,5 +1,6 @@
 """After a tzdata change, the fires to come move; what is due and what has been accounted for does not."""
 
+import asyncio
 from datetime import datetime
 
 import pytest
@@ -9,10 +10,11 @@ from agentsched.core.zones import tzdata_version
 from agentsched.service.schedules import get
 from agentsched.service.tzdata import recompute_after_tzdata_change
 from agentsched.settings import Settings
-from agentsched.store import facts
+from agentsched.store import facts, schedules
 from agentsched.store.database import Database
 from tests import people
 from tests.clock import Clock, at
+from tests.waiting import waiting_for_a_lock
 
 pytestmark = pytest.mark.anyio
 
@@ -79,3 +81,19 @@ async def test_future_fires_are_recomputed_once(db: Database, settings: Settings
     await move_next_fire(db, moved.id, at("2026-05-01T08:00:00Z"))
     assert await recompute_after_tzdata_change(db) == 0
     assert (await get(db, ada, moved.id)).next_fire_at == at("2026-05-01T08:00:00Z")
+
+
+async def test_a_slot_that_becomes_due_meanwhile_stays(db: Database, settings: Settings, clock: Clock) -> None:
+    await clock.freeze("2026-05-01T05:00:00Z")
+    ada = await people.somebody(db, timezone="Europe/Berlin")
+    owner = await people.conversation(db, settings, ada)
+    row = await people.schedule(db, settings, ada, owner, cron="0 9 * * *")
+    await move_next_fire(db, row.id, at("2026-05-01T06:00:00Z"))
+    await remember(db, "1970a")
+    async with db.begin() as conn:
+        await schedules.lock(conn, row.id)
+        recomputing = asyncio.create_task(recompute_after_tzdata_change(db))
+        await waiting_for_a_lock(db)
+        await clock.freeze("2026-05-01T06:00:00Z")
+    assert await recomputing == 0
+    assert (await get(db, ada, row.id)).next_fire_at == at("2026-05-01T06:00:00Z")
