@@ -171,6 +171,16 @@ def test_options_become_the_request() -> None:
     ]
 
 
+def test_a_wrong_setting_is_named_and_no_password_is_shown(tmp_path: Path) -> None:
+    secret = {"AGENTSCHED_DATABASE_URL": "postgresql://u:topsecret@h/d", "AGENTSCHED_HEARTBEAT_SECONDS": "60"}
+    for given, named in (({}, "AGENTSCHED_LEASE_SECONDS"), ({"AGENTSCHED_SWEEP_SECONDS": "soon"}, "got 'soon'")):
+        result = invoke(tmp_path, "doctor", **secret, **given)
+        assert result.exit_code == 2
+        assert named in result.output
+        assert "topsecret" not in result.output
+        assert "Value error" not in result.output
+
+
 def test_every_field_of_a_schedule_is_an_option() -> None:
     @click.command()
     @schedule_options
