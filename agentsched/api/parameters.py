@@ -79,7 +79,8 @@ def replay_headers(new: bool) -> dict[str, str]:
 
 def refuse_unknown_query(request: Request[Any, Any, Any]) -> None:
     """A misspelt parameter must not be silently without effect. Raises Refused."""
-    known = [name for name, field in _signature(request).items() if _is_query(field)]
+    injected = request.route_handler.resolve_dependencies()
+    known = [name for name, field in _signature(request).items() if _is_query(field) and name not in injected]
     unknown = [name for name in request.query_params if name not in known]
     if unknown:
         raise Refused(

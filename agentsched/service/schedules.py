@@ -277,7 +277,7 @@ async def _live_problems(
         limit=settings.schedules_per_conversation,
     )
     if in_conversation >= settings.schedules_per_conversation:
-        listed = "; ".join(f"{row.number}: {row.title}, {summary(row.timing)} (id {row.id})" for row in live)
+        listed = "; ".join(f"id {row.id}: {row.name or 'without a name'}, {summary(row.timing)}" for row in live)
         found.append(
             Problem(
                 "too_many_schedules",
@@ -309,6 +309,6 @@ def name_taken(holder: ScheduleRow) -> Problem:
         "name_taken",
         "name",
         holder.name,
-        f"Schedule {holder.id} of this conversation has this name: {summary(holder.timing)}.",
+        f"The schedule with the id {holder.id} in this conversation has this name: {summary(holder.timing)}.",
         "Choose another name, or change that schedule.",
     )

@@ -146,6 +146,12 @@ async def test_schedules_are_listed_by_conversation_and_over_all(client: AsyncCl
     assert ids(await client.get("/v1/schedules", params={"cursor": page["next_cursor"]})) == [second["id"]]
 
 
+async def test_what_the_server_injects_is_no_parameter(client: AsyncClient) -> None:
+    details = steps.problem(await client.get("/v1/schedules", params={"parts": "1"}), 422)
+    assert details["code"] == "unknown_parameter"
+    assert details["errors"][0]["fix"] == "There are `status`, `limit`, `cursor`."
+
+
 async def test_run_now_runs_once_a_key(client: AsyncClient, waker: CountingWaker) -> None:
     owner = await steps.conversation(client)
     path = f"/v1/schedules/{(await steps.schedule(client, owner))['id']}/run-now"
