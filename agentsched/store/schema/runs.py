@@ -86,7 +86,20 @@ runs = sa.Table(
     sa.CheckConstraint("status <> 'queued' OR conversation_id IS NULL", name="queued_has_no_target"),
     sa.CheckConstraint("discarded_at IS NULL OR status = 'failed'", name="discarded_failed"),
     sa.CheckConstraint("attempt >= 0 AND restarts >= 0", name="counts"),
+    sa.CheckConstraint(
+        "(trigger = 'backfill') = (backfill_id IS NOT NULL) AND (trigger = 'backfill') = (lane = 'backfill')"
+        " AND (trigger = 'requeue') = (requeue_of IS NOT NULL) AND (trigger <> 'webhook' OR delivery_id IS NOT NULL)",
+        name="trigger_has_its_source",
+    ),
     sa.UniqueConstraint("schedule_id", "occurrence_key"),
+    sa.Index(
+        "runs_one_backfill_in_flight_idx",
+        "schedule_id",
+        unique=True,
+        postgresql_where=sa.text(f"lane = 'backfill' AND status IN ({quoted(IN_FLIGHT)})"),
+    ),
+    sa.Index("runs_backfill_idx", "backfill_id", postgresql_where=sa.text("backfill_id IS NOT NULL")),
+    sa.Index("runs_requeue_idx", "requeue_of", postgresql_where=sa.text("requeue_of IS NOT NULL")),
     sa.Index("runs_in_flight_idx", "schedule_id", postgresql_where=sa.text(f"status IN ({quoted(IN_FLIGHT)})")),
     sa.Index("runs_line_idx", "schedule_id", "fire_at", "id", postgresql_where=sa.text("status = 'queued'")),
     sa.Index("runs_retry_idx", "retry_at", postgresql_where=sa.text("status = 'retry_wait'")),
@@ -94,8 +107,8 @@ runs = sa.Table(
     sa.Index(None, "schedule_id", "fire_at", "id"),
     sa.Index(None, "principal_id", "id"),
     sa.Index(None, "conversation_id"),
-    comment="The ledger. conversation_id: where it runs. overdue: admitted late by misfire all, so it waits in line "
-    "whatever overlap says. counted: it spent one of max_runs.",
+    comment="The ledger. conversation_id: where it runs. overdue: admitted late by misfire all, by a resume that catches "
+    "up or by a requeue, so it waits in line whatever overlap says. counted: it spent one of max_runs.",
 )
 
 tasks = sa.Table(
@@ -219,6 +232,7 @@ backfills = sa.Table(
     text("status"),
     instant("created_at"),
     instant("finished_at", null=True),
+    text("actor"),
     one_of("reprocess", Reprocess),
     one_of("status", BackfillStatus),
     sa.CheckConstraint("to_at > from_at", name="span"),
