@@ -42,6 +42,10 @@ class Settings(BaseSettings):
     fire_batch: PositiveInt = Field(1000, description="Due schedules fired in one transaction")
     fire_connections: PositiveInt = Field(4, description="Such transactions at once in one tick")
     misfire_all_keep: PositiveInt = Field(1000, description="Overdue slots that `misfire: all` runs at most")
+    queue_adoption_window_seconds: PositiveInt | None = Field(
+        None,
+        description="The longest outage after which a line of `misfire: skip` is still run; else twice the period",
+    )
     sweep_seconds: PositiveInt = Field(5, description="How often a worker looks for work without being woken")
 
     @model_validator(mode="after")

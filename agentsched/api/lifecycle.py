@@ -50,7 +50,7 @@ async def resume_schedule(
     parts: WithParts, caller: WithCaller, schedule_id: ScheduleId, data: JSONBody[Nothing | None] = None
 ) -> Response[ScheduleView]:
     """Resume a paused schedule from now on; slots that passed in the pause are not replayed."""
-    row = await lifecycle.resume(parts.db, caller, schedule_id)
+    row = await lifecycle.resume(parts.db, parts.settings, caller, schedule_id)
     parts.waker.wake()
     return answer(row)
 

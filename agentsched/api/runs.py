@@ -115,7 +115,7 @@ async def list_run_tasks(parts: WithParts, caller: WithCaller, run_id: RunId) ->
 )
 async def cancel(parts: WithParts, caller: WithCaller, run_id: RunId, data: JSONBody[Nothing | None] = None) -> RunView:
     """Cancel a run that has not ended: at once where no worker holds it, by asking the worker where one does."""
-    run = await cancel_run.cancel_run(parts.db, caller, run_id)
+    run = await cancel_run.cancel_run(parts.db, parts.settings, caller, run_id)
     parts.waker.wake()
     return run_view_of(run)
 

@@ -35,6 +35,7 @@ class Attempt(NamedTuple):
     retry_max_attempts: int
     retry_initial_delay_seconds: int
     retry_max_delay_seconds: int
+    overdue: bool = False
 
 
 class Verdict(NamedTuple):
@@ -61,9 +62,12 @@ def judge_end(attempt: Attempt, end: End, now: datetime, *, retryable: bool = Tr
             assert_never(end)
 
 
-def runs_late(trigger: Trigger, misfire: Misfire) -> bool:
-    """Whether a run is worth running however late it is: all but timed runs of ``misfire: skip`` (DESIGN §8)."""
-    return trigger not in TIMED or misfire is not Misfire.SKIP
+def runs_late(trigger: Trigger, misfire: Misfire, *, overdue: bool) -> bool:
+    """Whether a run is worth running however late it is: all but timed runs of ``misfire: skip`` (DESIGN §8).
+
+    ``overdue`` ones were late when they were admitted, as a resume that catches up does.
+    """
+    return overdue or trigger not in TIMED or misfire is not Misfire.SKIP
 
 
 def retry_delay_seconds(attempt: int, *, initial: int, maximum: int) -> int:
@@ -76,7 +80,8 @@ def _judge_loss(attempt: Attempt, now: datetime) -> Verdict:
         return Verdict("cancel")
     if _attempts_left(attempt):
         return _retry(attempt, now)
-    if not runs_late(attempt.trigger, attempt.misfire) and is_late(attempt.fire_at, now, attempt.misfire_grace_seconds):
+    late_is_fine = runs_late(attempt.trigger, attempt.misfire, overdue=attempt.overdue)
+    if not late_is_fine and is_late(attempt.fire_at, now, attempt.misfire_grace_seconds):
         return Verdict("abandon")
     return Verdict("fail") if attempt.losses >= LOSSES_OF_A_FAILURE else Verdict("restart")
 

@@ -10,6 +10,8 @@ from typing import NamedTuple, assert_never
 from agentsched.core.words import Misfire
 
 DEFAULT_GRACE_SECONDS = 120
+NOTHING_IS_ON_TIME = -1
+"""A grace for slots that passed in a pause: a resume that catches up takes them all as late."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ class Limits(NamedTuple):
 
 
 class Flight(NamedTuple):
-    """A run in flight. ``asked``: it has been asked to stop. ``overdue``: admitted late by misfire ``all``."""
+    """A run in flight. ``asked``: it has been asked to stop. ``overdue``: as of ``Waiting``."""
 
     run_id: int
     trigger: Trigger
@@ -28,11 +28,12 @@ class Flight(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A queued run. ``overdue``: admitted late by misfire ``all``."""
+    """A queued run. ``overdue``: admitted late by misfire ``all``, by a resume that catches up, or by a requeue."""
 
     run_id: int
     lane: Lane
     overdue: bool = False
+    trigger: Trigger = Trigger.CRON
 
 
 class Line(NamedTuple):
@@ -72,9 +73,9 @@ WAIT = Admission("wait")
 def on_due(limits: Limits, line: Line, *, overdue: bool = False) -> Admission:
     """Decide one live slot that comes due. While a slot is free and nobody waits, it starts under every policy.
 
-    ``overdue`` slots (misfire ``all``) wait in line whatever ``overlap`` says, past ``queue_limit``, one at a time
-    unless ``max_concurrency`` is given, and nothing supersedes them. A slot that only backfill runs block waits,
-    whatever ``overlap`` says; at most one does, but under ``queue`` and ``allow``, which have a line, all wait.
+    ``overdue`` slots wait in line whatever ``overlap`` says, past ``queue_limit``, one at a time unless
+    ``max_concurrency`` is given, and nothing supersedes them. A slot that only backfill runs block waits, whatever
+    ``overlap`` says; at most one does, but under ``queue`` and ``allow``, which have a line, all wait.
     """
     cap, ahead = limits.cap, line.live_waiting()
     if cap is None:
@@ -111,8 +112,8 @@ def on_slot_open(limits: Limits, line: Line, *, paused: bool = False) -> Opening
     """The queued runs that start now: live before backfill, as many as there are slots.
 
     Backfill runs of a schedule go one at a time, and so do overdue ones where there is no cap. While the schedule is
-    paused only backfill goes on. ``queue_latest`` and ``replace`` leave only the newest of a line that an earlier
-    policy has left; ``replace`` starts it when all runs that it stopped are gone.
+    paused only backfill goes on, and what people requeue. ``queue_latest`` and ``replace`` leave only the newest of
+    a line that an earlier policy has left; ``replace`` starts it when all runs that it stopped are gone.
     """
     starts: list[int] = []
     flying = len(line.in_flight)
@@ -129,7 +130,7 @@ def on_slot_open(limits: Limits, line: Line, *, paused: bool = False) -> Opening
             if backfill_flies:
                 continue
             backfill_flies = True
-        elif paused or stopping or (waiting.overdue and overdue_flies):
+        elif (paused and waiting.trigger is not Trigger.REQUEUE) or stopping or (waiting.overdue and overdue_flies):
             continue
         else:
             overdue_flies = limits.cap is None and (overdue_flies or waiting.overdue)

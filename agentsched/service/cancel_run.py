@@ -5,12 +5,13 @@ from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict, NotFound
 from agentsched.service.line import start_waiting
 from agentsched.service.schedules import owned
+from agentsched.settings import Settings
 from agentsched.store import clock, ledger, runs, schedules
 from agentsched.store.database import Database
 from agentsched.store.ledger import RunRow
 
 
-async def cancel_run(db: Database, caller: Caller, run_id: int) -> RunRow:
+async def cancel_run(db: Database, settings: Settings, caller: Caller, run_id: int) -> RunRow:
     """Cancel a run that has not ended. A running one is asked to stop, and fenced off after its schedule's grace.
 
     Raises NotFound, and Conflict for a run that has ended.
@@ -31,7 +32,7 @@ async def cancel_run(db: Database, caller: Caller, run_id: int) -> RunRow:
                 await runs.cancel_queued(conn, run_id, now)
             case RunStatus.PENDING | RunStatus.RETRY_WAIT:
                 await runs.cancel_unstarted(conn, [run_id], now)
-                await start_waiting(conn, schedule, now)
+                await start_waiting(conn, settings, schedule, now)
             case RunStatus.RUNNING:
                 await runs.ask_to_stop(conn, [run_id], now)
             case _:

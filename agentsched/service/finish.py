@@ -30,7 +30,7 @@ async def heartbeat(db: Database, settings: Settings, *, task_id: int, fence: in
     return beat
 
 
-async def report(db: Database, *, task_id: int, fence: int, report: Report) -> None:
+async def report(db: Database, settings: Settings, *, task_id: int, fence: int, report: Report) -> None:
     """The end of an attempt, in one transaction with all that follows from it.
 
     Raises StaleFence, or NotAskedToStop for a ``stopped`` that nobody asked for; then nothing is written. An expired
@@ -40,10 +40,10 @@ async def report(db: Database, *, task_id: int, fence: int, report: Report) -> N
         locked = _owned(await settle.lock_task(conn, task_id), task_id, fence)
         if report.end is End.STOPPED and locked.task.cancel_requested_at is None:
             raise NotAskedToStop(task_id)
-        await settle.settle(conn, locked, report, await clock.now(conn))
+        await settle.settle(conn, settings, locked, report, await clock.now(conn))
 
 
-async def release(db: Database, *, task_id: int, fence: int) -> None:
+async def release(db: Database, settings: Settings, *, task_id: int, fence: int) -> None:
     """Hand a task back, as a worker does that shuts down: no attempt and no restart is counted.
 
     A task that was asked to stop is cancelled instead. Raises StaleFence.
@@ -52,7 +52,7 @@ async def release(db: Database, *, task_id: int, fence: int) -> None:
         locked = _owned(await settle.lock_task(conn, task_id), task_id, fence)
         now = await clock.now(conn)
         if locked.task.cancel_requested_at is not None:
-            await settle.settle(conn, locked, Report(End.STOPPED), now)
+            await settle.settle(conn, settings, locked, Report(End.STOPPED), now)
         elif locked.run is not None:
             await settle.restart(conn, locked.task, locked.run, lost=False, now=now)
         else:

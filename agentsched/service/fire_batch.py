@@ -96,8 +96,13 @@ async def record_poison(conn: AsyncConnection, schedule_id: int, error: str) -> 
 
 
 async def _write(conn: AsyncConnection, rows: FireRows) -> FireCounts:
-    for decision in rows.displacing:
-        await runs.make_way(conn, supersede=decision.supersede, cancel=decision.cancel, ask=decision.ask, now=rows.now)
+    for decision, why in rows.displacing:
+        if decision.supersede:
+            await runs.skip_queued(conn, decision.supersede, Reason.SUPERSEDED, rows.now, text=why)
+        if decision.cancel:
+            await runs.cancel_unstarted(conn, decision.cancel, rows.now)
+        if decision.ask:
+            await runs.ask_to_stop(conn, decision.ask, rows.now)
     rows.compose(
         await targets.allocate_ids(conn, conversations=rows.new_targets, runs=rows.new_runs, tasks=rows.new_tasks)
     )

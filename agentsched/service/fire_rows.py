@@ -6,9 +6,17 @@ from typing import NamedTuple
 
 from agentsched.core.fire import FireDecision, Slot
 from agentsched.core.limits import attempt_timeout
-from agentsched.core.misfire import Stretch
+from agentsched.core.misfire import NOTHING_IS_ON_TIME, Stretch
 from agentsched.core.occurrence_keys import slot_key
-from agentsched.core.reasons import Holder, overlap_text, reason_text
+from agentsched.core.reasons import (
+    Holder,
+    misfire_text,
+    overlap_text,
+    passed_in_pause_text,
+    queue_full_text,
+    reason_text,
+    superseded_text,
+)
 from agentsched.core.timing import Timing
 from agentsched.core.words import IN_FLIGHT, Misfire, Mode, NoteKind, Reason, RunStatus
 from agentsched.store.due import DueRow, LineRow
@@ -47,10 +55,12 @@ class FireRows:
             self.new_runs += len(one.decision.slots) + (one.decision.missed is not None)
 
     @property
-    def displacing(self) -> list[FireDecision]:
-        """Decisions that do something to earlier runs."""
+    def displacing(self) -> list[tuple[FireDecision, str]]:
+        """Decisions that do something to earlier runs, and why, for those that they supersede."""
         return [
-            one.decision for one in self._decided if one.decision.supersede or one.decision.cancel or one.decision.ask
+            (one.decision, _superseded_text(one, self.now))
+            for one in self._decided
+            if one.decision.supersede or one.decision.cancel or one.decision.ask
         ]
 
     def compose(self, ids: IdStreams) -> None:
@@ -91,7 +101,7 @@ class FireRows:
             self.fired += 1
         else:
             self.skipped += 1
-            text = _skip_text(slot.reason, one.row, one.line, self.now)
+            text = _skip_text(slot.reason, one, self.now)
         key = slot_key(slot.fire_at)
         self.recorded.append(
             Recorded(run_id, one.row.id, slot.fire_at, key, slot.status, slot.reason, text, None, None, slot.overdue)
@@ -107,7 +117,7 @@ class FireRows:
                 occurrence_key=slot_key(stretch.first),
                 status=RunStatus.MISSED,
                 reason=Reason.MISFIRE,
-                reason_text=reason_text(Reason.MISFIRE),
+                reason_text=_missed_text(stretch, one.row, self.now),
                 missed_count=stretch.count,
                 missed_until=stretch.last,
                 overdue=False,
@@ -136,15 +146,59 @@ class FireRows:
         )
 
 
-def _skip_text(reason: Reason, row: DueRow, line: Sequence[LineRow], now: datetime) -> str:
+def _skip_text(reason: Reason, one: Decided, now: datetime) -> str:
+    row = one.row
+    match reason:
+        case Reason.OVERLAP:
+            return _overlap_text(row, one.line, now)
+        case Reason.SUPERSEDED:
+            return _superseded_text(one, now)
+        case Reason.QUEUE_FULL if row.queue_limit is not None:
+            return queue_full_text(row.queue_limit)
+        case Reason.BUDGET:
+            return reason_text(reason, detail=_spent(one))
+        case _:
+            return reason_text(reason)
+
+
+def _overlap_text(row: DueRow, line: Sequence[LineRow], now: datetime) -> str:
     flights = [flight for flight in line if flight.status in IN_FLIGHT]
-    if reason is not Reason.OVERLAP or not flights:
-        return reason_text(reason)
+    if not flights:
+        return reason_text(Reason.OVERLAP)
     held = min(flights, key=lambda flight: (flight.fire_at, flight.run_id))
     holder = Holder(
         held.run_id, RunStatus(held.status), held.started_at or held.fire_at, held.worker, held.heartbeat_at
     )
     return overlap_text(holder, slots=row.max_concurrency or 1, timezone=row.timezone, now=now)
+
+
+def _superseded_text(one: Decided, now: datetime) -> str:
+    newest = next(slot for slot in reversed(one.decision.slots) if slot.status is not RunStatus.SKIPPED)
+    return superseded_text(newest.fire_at, timezone=one.row.timezone, now=now)
+
+
+def _missed_text(stretch: Stretch, row: DueRow, now: datetime) -> str:
+    if row.misfire_grace_seconds == NOTHING_IS_ON_TIME:
+        return passed_in_pause_text(stretch, timezone=row.timezone, now=now)
+    return misfire_text(
+        stretch,
+        misfire=Misfire(row.misfire),
+        grace_seconds=row.misfire_grace_seconds,
+        timezone=row.timezone,
+        now=now,
+    )
+
+
+def _spent(one: Decided) -> str:
+    """Which budget is spent: the schedule's own, or else the principal's."""
+    row = one.row
+    today = row.day == one.day
+    runs = (row.day_runs if today else 0) + one.decision.admitted
+    if row.daily_run_limit is not None and runs >= row.daily_run_limit:
+        return f"the schedule has had its {row.daily_run_limit} runs of {one.day} ({row.timezone})"
+    if row.daily_token_limit is not None and today and row.day_tokens >= row.daily_token_limit:
+        return f"the schedule has used its {row.daily_token_limit} tokens of {one.day} ({row.timezone})"
+    return "its owner's schedules have had all their runs of the day (UTC)"
 
 
 def _budget_note(row: DueRow) -> Note:

@@ -25,6 +25,7 @@ from agentsched.service.line import start_waiting
 from agentsched.service.pause import pause_locked
 from agentsched.service.schedules import owned
 from agentsched.service.update import ended
+from agentsched.settings import Settings
 from agentsched.store import clock, fires, ledger, runs, schedules, targets
 from agentsched.store.database import Database
 from agentsched.store.fires import Started
@@ -47,7 +48,7 @@ async def pause(db: Database, caller: Caller, schedule_id: int, *, note: str | N
         return await owned(conn, caller, schedule_id)
 
 
-async def resume(db: Database, caller: Caller, schedule_id: int) -> ScheduleRow:
+async def resume(db: Database, settings: Settings, caller: Caller, schedule_id: int) -> ScheduleRow:
     """Resume a paused schedule from now; the pause is not replayed. An active one stays as it is.
 
     A ``once`` whose instant passed in the pause becomes skipped(paused), and the schedule completed. Raises
@@ -78,7 +79,7 @@ async def resume(db: Database, caller: Caller, schedule_id: int) -> ScheduleRow:
         )
         await _record(conn, row, "resumed", caller)
         resumed = await owned(conn, caller, schedule_id)
-        await start_waiting(conn, resumed, now)
+        await start_waiting(conn, settings, resumed, now)
         return resumed
 
 

@@ -20,6 +20,8 @@ from agentsched.core.words import (
     Trigger,
 )
 from agentsched.service.one_by_one import alone
+from agentsched.service.stranding import strand_line
+from agentsched.settings import Settings
 from agentsched.store import clock, due, line, runs, schedules, targets
 from agentsched.store.database import Database
 from agentsched.store.due import LineRow
@@ -40,16 +42,24 @@ def line_of(rows: Sequence[LineRow]) -> Line:
             for row in rows
             if row.status in IN_FLIGHT
         ),
-        tuple(Waiting(row.run_id, Lane(row.lane), row.overdue) for row in rows if row.status == RunStatus.QUEUED),
+        tuple(
+            Waiting(row.run_id, Lane(row.lane), row.overdue, Trigger(row.trigger))
+            for row in rows
+            if row.status == RunStatus.QUEUED
+        ),
     )
 
 
-async def start_waiting(conn: AsyncConnection, schedule: ScheduleRow, now: datetime) -> int:
+async def start_waiting(conn: AsyncConnection, settings: Settings, schedule: ScheduleRow, now: datetime) -> int:
     """Start as many waiting runs of a locked schedule as its policy in force allows; how many."""
     limits = Limits(Overlap(schedule.overlap), schedule.max_concurrency, schedule.queue_limit)
     newest_only = limits.overlap in (Overlap.QUEUE_LATEST, Overlap.REPLACE)
-    rows = (await due.read_lines(conn, {schedule.id: None if newest_only else WAITING_TO_READ}))[schedule.id]
-    opening = on_slot_open(limits, line_of(rows), paused=schedule.status == ScheduleStatus.PAUSED)
+    paused = schedule.status == ScheduleStatus.PAUSED
+    waiting = {schedule.id: None if newest_only or paused else WAITING_TO_READ}
+    rows = (await due.read_lines(conn, waiting))[schedule.id]
+    if any(row.status == RunStatus.QUEUED for row in rows) and await strand_line(conn, settings, schedule, now):
+        rows = (await due.read_lines(conn, waiting))[schedule.id]
+    opening = on_slot_open(limits, line_of(rows), paused=paused)
     if opening.supersede:
         await runs.skip_queued(conn, opening.supersede, Reason.SUPERSEDED, now)
     ids = opening.starts
@@ -76,7 +86,7 @@ async def start_waiting(conn: AsyncConnection, schedule: ScheduleRow, now: datet
     return len(starts)
 
 
-async def start_all_waiting(db: Database) -> int:
+async def start_all_waiting(db: Database, settings: Settings) -> int:
     """Start what waits in every line that could move; how many. The net under the finishes, one schedule at a time."""
     started = after = 0
     while True:
@@ -85,17 +95,17 @@ async def start_all_waiting(db: Database) -> int:
         if not movable:
             return started
         for schedule_id in movable:
-            started += await alone(db, _start_waiting_of, schedule_id)
+            started += await alone(db, settings, _start_waiting_of, schedule_id)
         after = movable[-1]
 
 
-async def _start_waiting_of(conn: AsyncConnection, schedule_id: int) -> int:
+async def _start_waiting_of(conn: AsyncConnection, settings: Settings, schedule_id: int) -> int:
     schedule = await schedules.lock(conn, schedule_id)
-    return 0 if schedule is None else await start_waiting(conn, schedule, await clock.now(conn))
+    return 0 if schedule is None else await start_waiting(conn, settings, schedule, await clock.now(conn))
 
 
 def _start(schedule: ScheduleRow, run: QueuedRow, conversation_id: int, task_id: int) -> Start:
-    late_is_fine = runs_late(Trigger(run.trigger), Misfire(run.misfire))
+    late_is_fine = runs_late(Trigger(run.trigger), Misfire(run.misfire), overdue=run.overdue)
     return Start(
         run_id=run.run_id,
         conversation_id=conversation_id,

@@ -16,6 +16,7 @@ from agentsched.core.words import COUNTED, Misfire, NoteKind, PauseReason, RunSt
 from agentsched.runners.protocol import Entry
 from agentsched.service.line import start_waiting
 from agentsched.service.pause import pause_locked
+from agentsched.settings import Settings
 from agentsched.store import conversations, entries, ledger, notes, runs, schedules, tasks
 from agentsched.store.entries import NewEntry
 from agentsched.store.ledger import RunFacts
@@ -64,12 +65,12 @@ async def lock_task(conn: AsyncConnection, task_id: int) -> Locked | None:
     return Locked(task, run, schedule)
 
 
-async def settle(conn: AsyncConnection, locked: Locked, report: Report, now: datetime) -> None:
+async def settle(conn: AsyncConnection, settings: Settings, locked: Locked, report: Report, now: datetime) -> None:
     """Write what follows from the end of a running attempt. The caller has checked fence and status."""
     if locked.run is None or locked.schedule is None:
         await _settle_turn(conn, locked.task, report, now)
     else:
-        await _settle_run(conn, locked.task, locked.run, locked.schedule, report, now)
+        await _settle_run(conn, settings, locked.task, locked.run, locked.schedule, report, now)
 
 
 async def _settle_turn(conn: AsyncConnection, task: TaskRow, report: Report, now: datetime) -> None:
@@ -88,7 +89,13 @@ async def _settle_turn(conn: AsyncConnection, task: TaskRow, report: Report, now
 
 
 async def _settle_run(
-    conn: AsyncConnection, task: TaskRow, run: RunFacts, schedule: ScheduleRow, report: Report, now: datetime
+    conn: AsyncConnection,
+    settings: Settings,
+    task: TaskRow,
+    run: RunFacts,
+    schedule: ScheduleRow,
+    report: Report,
+    now: datetime,
 ) -> None:
     losses = await tasks.count_losses(conn, run.id) + 1 if report.end is End.LOST else 0
     verdict = judge_end(_attempt(run, losses), report.end, now, retryable=report.retryable)
@@ -103,7 +110,7 @@ async def _settle_run(
                 now=now,
             )
             await _finish_task(conn, task, TaskStatus.COMPLETED, report, now)
-            await _finish_run(conn, run, schedule, RunStatus.COMPLETED, report, now)
+            await _finish_run(conn, settings, run, schedule, RunStatus.COMPLETED, report, now)
         case "fail":
             await entries.append(
                 conn,
@@ -114,13 +121,13 @@ async def _settle_run(
                 now=now,
             )
             await _finish_task(conn, task, TaskStatus.FAILED, report, now)
-            await _finish_run(conn, run, schedule, RunStatus.FAILED, report, now)
+            await _finish_run(conn, settings, run, schedule, RunStatus.FAILED, report, now)
         case "cancel":
             await _finish_task(conn, task, TaskStatus.CANCELLED, report, now)
-            await _finish_run(conn, run, schedule, RunStatus.CANCELLED, report, now)
+            await _finish_run(conn, settings, run, schedule, RunStatus.CANCELLED, report, now)
         case "abandon":
             await _finish_task(conn, task, TaskStatus.ABANDONED, report, now)
-            await _finish_run(conn, run, schedule, RunStatus.ABANDONED, report, now)
+            await _finish_run(conn, settings, run, schedule, RunStatus.ABANDONED, report, now)
         case "retry":
             if verdict.retry_at is None:
                 raise AssertionError("a retry has an instant")
@@ -140,18 +147,18 @@ async def _settle_run(
 
 async def restart(conn: AsyncConnection, task: TaskRow, run: RunFacts, *, lost: bool, now: datetime) -> None:
     """running → pending on the same row and attempt: lost, or handed back by a worker that shuts down."""
-    late_is_fine = runs_late(Trigger(run.trigger), Misfire(run.misfire))
+    late_is_fine = runs_late(Trigger(run.trigger), Misfire(run.misfire), overdue=run.overdue)
     deadline = None if late_is_fine else run.start_deadline_seconds
     await tasks.return_to_pending(conn, task, lost=lost, start_deadline_seconds=deadline, now=now)
     await runs.return_to_pending(conn, run.id, lost=lost)
 
 
 async def end_unstarted(
-    conn: AsyncConnection, run: RunFacts, schedule: ScheduleRow, ending: Ending, now: datetime
+    conn: AsyncConnection, settings: Settings, run: RunFacts, schedule: ScheduleRow, ending: Ending, now: datetime
 ) -> None:
     """End a run in flight that no worker holds, and start the next in line."""
     await runs.finish(conn, run.id, ending, now)
-    await start_waiting(conn, schedule, now)
+    await start_waiting(conn, settings, schedule, now)
 
 
 async def _finish_task(conn: AsyncConnection, task: TaskRow, status: TaskStatus, report: Report, now: datetime) -> None:
@@ -169,6 +176,7 @@ async def _finish_task(conn: AsyncConnection, task: TaskRow, status: TaskStatus,
 
 async def _finish_run(
     conn: AsyncConnection,
+    settings: Settings,
     run: RunFacts,
     schedule: ScheduleRow,
     status: RunStatus,
@@ -185,7 +193,7 @@ async def _finish_run(
     )
     await runs.finish(conn, run.id, ending, now)
     schedule = await _account(conn, run, schedule, status, report, now)
-    await start_waiting(conn, schedule, now)
+    await start_waiting(conn, settings, schedule, now)
 
 
 async def _account(
@@ -235,6 +243,7 @@ def _attempt(run: RunFacts, losses: int) -> Attempt:
         retry_max_attempts=run.retry_max_attempts,
         retry_initial_delay_seconds=run.retry_initial_delay_seconds,
         retry_max_delay_seconds=run.retry_max_delay_seconds,
+        overdue=run.overdue,
     )
 
 

@@ -1,4 +1,4 @@
-"""The tick: reap, fire everything that is due, start what waits, record (DESIGN §6).
+"""The tick: write off what an outage stranded, reap, fire what is due, start what waits, record (DESIGN §6).
 
 It never fires "minute N": a lost, doubled, late or reordered tick is harmless.
 """
@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from agentsched.service.fire import fire_due
 from agentsched.service.line import start_all_waiting
 from agentsched.service.reap import reap
+from agentsched.service.stranding import strand_all
 from agentsched.settings import Settings
 from agentsched.store import clock, ticks
 from agentsched.store.database import Database
@@ -37,11 +38,14 @@ async def tick(db: Database, settings: Settings) -> TickReport:
         started_at = await clock.now(conn)
         minute = started_at.replace(second=0, microsecond=0)
         last = await ticks.last(conn, started_at)
-        if last is not None and minute - last.minute > MINUTE:
+        outage = last is not None and minute - last.minute > MINUTE
+        if last is not None and outage:
             await ticks.record_outage(conn, last.minute, minute, started_at)
-    reaped = await reap(db)
+    if outage:
+        await strand_all(db, settings)
+    reaped = await reap(db, settings)
     fired = await fire_due(db, settings)
-    started = await start_all_waiting(db)
+    started = await start_all_waiting(db, settings)
     async with db.begin() as conn:
         await ticks.record(
             conn,
@@ -67,5 +71,7 @@ async def sweep(db: Database, settings: Settings) -> bool:
     if (last is None or last.minute < minute) and now - minute >= RECORD_AFTER:
         report = await tick(db, settings)
         return bool(report.fired or report.reaped or report.started)
-    moved = await reap(db)
-    return bool(moved + await start_all_waiting(db))
+    if last is not None and minute - last.minute > MINUTE:
+        await strand_all(db, settings)
+    moved = await reap(db, settings)
+    return bool(moved + await start_all_waiting(db, settings))

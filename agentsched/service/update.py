@@ -77,7 +77,7 @@ async def update(
             now=now,
         )
         changed = await owned(conn, caller, schedule_id)
-        await start_waiting(conn, changed, now)
+        await start_waiting(conn, settings, changed, now)
         return changed
 
 

@@ -96,8 +96,13 @@ CROSS JOIN LATERAL (
     WHERE r.schedule_id = i.id AND r.status IN ('pending', 'running', 'retry_wait')
     UNION ALL (
         SELECT id, trigger, lane, status, overdue, false, fire_at, NULL, NULL, NULL
-        FROM runs WHERE schedule_id = i.id AND status = 'queued'
-        ORDER BY (lane = 'backfill'), fire_at, id LIMIT i.waiting
+        FROM runs WHERE schedule_id = i.id AND status = 'queued' AND lane = 'live'
+        ORDER BY fire_at, id LIMIT i.waiting
+    )
+    UNION ALL (
+        SELECT id, trigger, lane, status, overdue, false, fire_at, NULL, NULL, NULL
+        FROM runs WHERE schedule_id = i.id AND status = 'queued' AND lane = 'backfill'
+        ORDER BY fire_at, id LIMIT 1
     )
 ) l
 """)
@@ -126,7 +131,8 @@ async def read_due(conn: AsyncConnection, ids: Sequence[int]) -> list[DueRow]:
 async def read_lines(conn: AsyncConnection, waiting: dict[int, int | None]) -> dict[int, list[LineRow]]:
     """Read what is in flight and what waits, in line order, per schedule id.
 
-    ``waiting`` bounds how many waiting runs are read for each schedule; None = all.
+    ``waiting`` bounds how many waiting live runs are read for each schedule; None = all. Of backfill runs, which go
+    one at a time, only the first is read.
     """
     parameters: dict[str, Any] = {"ids": list(waiting), "waiting": list(waiting.values())}
     lines: dict[int, list[LineRow]] = {schedule_id: [] for schedule_id in waiting}

@@ -31,6 +31,7 @@ class RunFacts(NamedTuple):
     retry_max_attempts: int
     retry_initial_delay_seconds: int
     retry_max_delay_seconds: int
+    overdue: bool
 
 
 class RunRow(NamedTuple):
@@ -66,7 +67,8 @@ class RunRow(NamedTuple):
 _FACTS = text("""
 SELECT r.id, r.schedule_id, r.version, r.trigger, r.fire_at, r.status, r.attempt, r.restarts, r.cancel_requested_at,
        r.retry_at, r.conversation_id, v.prompt, v.misfire, v.misfire_grace_seconds, v.start_deadline_seconds,
-       v.timeout_seconds, v.retry_max_attempts, v.retry_initial_delay_seconds, v.retry_max_delay_seconds
+       v.timeout_seconds, v.retry_max_attempts, v.retry_initial_delay_seconds, v.retry_max_delay_seconds,
+       r.overdue
 FROM runs r JOIN schedule_versions v ON v.schedule_id = r.schedule_id AND v.version = r.version
 WHERE r.id = :id
 """)

@@ -89,9 +89,15 @@ WHERE id = :id AND status IN ('pending', 'running', 'retry_wait')
 """)
 
 _MISS = text("""
-UPDATE runs SET status = 'missed', reason = :reason, reason_text = :text, missed_count = 1, missed_until = fire_at,
-                finished_at = :now
-WHERE id = :id AND status = :expected
+UPDATE runs SET status = 'missed', reason = 'not_started', reason_text = :text, missed_count = 1,
+                missed_until = fire_at, finished_at = :now
+WHERE id = :id AND status = 'pending'
+""")
+
+_STRAND = text("""
+UPDATE runs SET status = 'missed', reason = 'stranded', reason_text = :text, missed_count = 1,
+                missed_until = fire_at, finished_at = :now
+WHERE id = ANY(CAST(:ids AS bigint[])) AND status = 'queued'
 """)
 
 
@@ -106,26 +112,11 @@ async def lock_flights(conn: AsyncConnection, schedule_ids: Sequence[int]) -> No
         await conn.execute(_LOCK_FLIGHTS, {"schedule_ids": schedule_ids})
 
 
-async def make_way(
-    conn: AsyncConnection,
-    *,
-    supersede: Sequence[int],
-    cancel: Sequence[int],
-    ask: Sequence[int],
-    now: datetime,
+async def skip_queued(
+    conn: AsyncConnection, ids: Sequence[int], reason: Reason, now: datetime, *, text: str | None = None
 ) -> None:
-    """Do to earlier runs what the overlap policy decided for a newer one."""
-    if supersede:
-        await skip_queued(conn, supersede, Reason.SUPERSEDED, now)
-    if cancel:
-        await cancel_unstarted(conn, cancel, now)
-    if ask:
-        await ask_to_stop(conn, ask, now)
-
-
-async def skip_queued(conn: AsyncConnection, ids: Sequence[int], reason: Reason, now: datetime) -> None:
-    """queued → skipped."""
-    await conn.execute(_SKIP_QUEUED, {"ids": ids, "reason": reason, "text": reason_text(reason), "now": now})
+    """queued → skipped; ``text`` says more than the reason's general sentence."""
+    await conn.execute(_SKIP_QUEUED, {"ids": ids, "reason": reason, "text": text or reason_text(reason), "now": now})
 
 
 async def skip_line(
@@ -202,9 +193,11 @@ async def finish(conn: AsyncConnection, run_id: int, ending: Ending, now: dateti
     await conn.execute(_FINISH, {"id": run_id, "now": now, **ending._asdict()})
 
 
-async def miss(conn: AsyncConnection, run_id: int, *, expected: str, reason: Reason, now: datetime) -> None:
-    """pending → missed(not_started), or queued → missed(stranded)."""
-    await conn.execute(
-        _MISS,
-        {"id": run_id, "expected": expected, "reason": reason, "text": reason_text(reason), "now": now},
-    )
+async def miss_unstarted(conn: AsyncConnection, run_id: int, *, text: str, now: datetime) -> None:
+    """pending → missed(not_started); ``text`` is the reason in words."""
+    await conn.execute(_MISS, {"id": run_id, "text": text, "now": now})
+
+
+async def strand(conn: AsyncConnection, ids: Sequence[int], *, text: str, now: datetime) -> None:
+    """queued → missed(stranded); ``text`` is the reason in words."""
+    await conn.execute(_STRAND, {"ids": ids, "text": text, "now": now})

@@ -37,6 +37,7 @@ class TaskRow(NamedTuple):
     deadline_at: datetime | None
     cancel_deadline_at: datetime | None
     start_deadline_at: datetime | None
+    harness: str
 
 
 CANDIDATES = text("""
@@ -105,7 +106,7 @@ _READ = text("""
 SELECT t.id, t.kind, t.principal_id, t.conversation_id, t.run_id, r.schedule_id, t.status, t.attempt, t.restarts,
        t.fence,
        t.prompt, t.worker, t.cancel_requested_at, t.lease_expires_at, t.deadline_at, t.cancel_deadline_at,
-       t.start_deadline_at
+       t.start_deadline_at, t.harness
 FROM tasks t LEFT JOIN runs r ON r.id = t.run_id WHERE t.id = :id
 """)
 

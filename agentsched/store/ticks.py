@@ -6,6 +6,8 @@ from typing import NamedTuple
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from agentsched.core.stranding import Outage
+
 
 class TickRow(NamedTuple):
     """A recorded minute: when its tick began and ended, and its slots by what became of them."""
@@ -29,6 +31,15 @@ INSERT INTO outages (until_minute, last_minute, recorded_at) VALUES (:minute, :l
 ON CONFLICT (until_minute) DO NOTHING
 """)
 
+_OUTAGES = text("""
+SELECT last_minute, until_minute FROM outages WHERE until_minute > :since
+UNION ALL
+SELECT minute, date_trunc('minute', CAST(:now AS timestamptz)) FROM (
+    SELECT max(minute) AS minute FROM ticks WHERE minute <= :now
+) last WHERE date_trunc('minute', CAST(:now AS timestamptz)) > minute + interval '1 minute'
+ORDER BY 2
+""")
+
 _RECORD = text("""
 INSERT INTO ticks (minute, started_at, finished_at, due, fired, skipped, missed)
 VALUES (:minute, :started_at, clock_now(), :due, :fired, :skipped, :missed)
@@ -47,6 +58,11 @@ async def last(conn: AsyncConnection, now: datetime) -> TickRow | None:
 async def record_outage(conn: AsyncConnection, last_minute: datetime, minute: datetime, now: datetime) -> None:
     """Record the hole between two ticks."""
     await conn.execute(_RECORD_OUTAGE, {"last_minute": last_minute, "minute": minute, "now": now})
+
+
+async def outages(conn: AsyncConnection, since: datetime, now: datetime) -> list[Outage]:
+    """The outages that ended after ``since``, and the one that lasts until now, if no tick has recorded it yet."""
+    return [Outage(*row) for row in await conn.execute(_OUTAGES, {"since": since, "now": now})]
 
 
 async def record(

@@ -54,6 +54,7 @@ class Attempt:
         claimed_at: float,
     ) -> None:
         self._db = db
+        self._settings = settings
         self._claimed = claimed
         self._make_runner = make_runner
         self._loop = asyncio.get_running_loop()
@@ -121,10 +122,10 @@ class Attempt:
         if self.turn.done() and not self.turn.cancelled() and self.turn.exception() is None:
             await self._report(self._judge())
         else:
-            await delivery.release(self._db, self.heartbeat, self._claimed)
+            await delivery.release(self._db, self._settings, self.heartbeat, self._claimed)
 
     async def _report(self, ending: Report) -> None:
-        await delivery.report(self._db, self.heartbeat, self._claimed, ending)
+        await delivery.report(self._db, self._settings, self.heartbeat, self._claimed, ending)
 
     async def _run_turn(self) -> Outcome:
         assignment = await delivery.while_leased(self.heartbeat, lambda: read_assignment(self._db, self._claimed))

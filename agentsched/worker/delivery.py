@@ -11,6 +11,7 @@ from agentsched.service import finish
 from agentsched.service.claim import Claimed
 from agentsched.service.finish import StaleFence
 from agentsched.service.settle import Report
+from agentsched.settings import Settings
 from agentsched.store.database import Database, sqlstate
 from agentsched.worker.heartbeat import Heartbeat
 from agentsched.worker.supervise import backoff
@@ -48,14 +49,14 @@ async def while_leased(heartbeat: Heartbeat, do: Callable[[], Awaitable[T]]) -> 
         await asyncio.sleep(pause)
 
 
-async def report(db: Database, heartbeat: Heartbeat, claimed: Claimed, ending: Report) -> None:
+async def report(db: Database, settings: Settings, heartbeat: Heartbeat, claimed: Claimed, ending: Report) -> None:
     """Report the end of an attempt. Raises StaleFence or LeaseGone when nothing was written.
 
     A turn that the database refuses to store ends as failed.
     """
 
     async def send() -> None:
-        await finish.report(db, task_id=claimed.id, fence=claimed.fence, report=ending)
+        await finish.report(db, settings, task_id=claimed.id, fence=claimed.fence, report=ending)
 
     try:
         await while_leased(heartbeat, send)
@@ -65,13 +66,17 @@ async def report(db: Database, heartbeat: Heartbeat, claimed: Claimed, ending: R
         log.warning("report.not_storable", task_id=claimed.id, error=repr(error))
         refused = f"The turn could not be stored: {type(error).__name__}."
         await report(
-            db, heartbeat, claimed, Report(End.FAILED, error_code="runner_error", error=refused, retryable=True)
+            db,
+            settings,
+            heartbeat,
+            claimed,
+            Report(End.FAILED, error_code="runner_error", error=refused, retryable=True),
         )
 
 
-async def release(db: Database, heartbeat: Heartbeat, claimed: Claimed) -> None:
+async def release(db: Database, settings: Settings, heartbeat: Heartbeat, claimed: Claimed) -> None:
     """Hand the task back. Raises StaleFence or LeaseGone when nothing was written."""
-    await while_leased(heartbeat, lambda: finish.release(db, task_id=claimed.id, fence=claimed.fence))
+    await while_leased(heartbeat, lambda: finish.release(db, settings, task_id=claimed.id, fence=claimed.fence))
 
 
 def fails_again(error: Exception) -> bool:

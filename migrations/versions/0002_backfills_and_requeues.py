@@ -29,6 +29,14 @@ def upgrade() -> None:
         "(trigger = 'backfill') = (backfill_id IS NOT NULL) AND (trigger = 'backfill') = (lane = 'backfill')"
         " AND (trigger = 'requeue') = (requeue_of IS NOT NULL) AND (trigger <> 'webhook' OR delivery_id IS NOT NULL)",
     )
+    # A long backfill must not lie between the live runs of a line.
+    op.drop_index("runs_line_idx", table_name="runs")
+    op.create_index(
+        "runs_line_idx",
+        "runs",
+        ["schedule_id", "lane", "fire_at", "id"],
+        postgresql_where=sa.text("status = 'queued'"),
+    )
     op.create_index(
         "runs_one_backfill_in_flight_idx",
         "runs",
@@ -46,6 +54,10 @@ def downgrade() -> None:
     op.drop_index("runs_requeue_idx", table_name="runs")
     op.drop_index("runs_backfill_idx", table_name="runs")
     op.drop_index("runs_one_backfill_in_flight_idx", table_name="runs")
+    op.drop_index("runs_line_idx", table_name="runs")
+    op.create_index(
+        "runs_line_idx", "runs", ["schedule_id", "fire_at", "id"], postgresql_where=sa.text("status = 'queued'")
+    )
     op.drop_constraint(op.f("runs_trigger_has_its_source"), "runs")
     op.create_table_comment("runs", COMMENT_BEFORE, existing_comment=COMMENT)
     op.drop_column("backfills", "actor")

@@ -26,7 +26,9 @@ async def finish_and_die(url: str, task_id: int, fence: int, at: int, answer: Co
     """Complete a task; sends the number of points where it could have died."""
     db = Database(url, pool_size=1)
     report = Report(End.COMPLETED, entries=[Entry("assistant", "done")], result="done")
-    answer.send(await with_point(db, at, lambda: finish.report(db, task_id=task_id, fence=fence, report=report)))
+    answer.send(
+        await with_point(db, at, lambda: finish.report(db, Settings(), task_id=task_id, fence=fence, report=report))
+    )
     await db.close()
 
 
@@ -56,7 +58,7 @@ async def claim_together(url: str, worker: str, rounds: int, ready: Barrier, ans
         nonlocal ran
         for _ in range(rounds):
             for task in await claim.claim(db, settings, worker=worker, harnesses=[people.HARNESS], max_tasks=3):
-                await finish.report(db, task_id=task.id, fence=task.fence, report=Report(End.COMPLETED))
+                await finish.report(db, settings, task_id=task.id, fence=task.fence, report=Report(End.COMPLETED))
                 ran += 1
 
     await asyncio.gather(*(drain() for _ in range(4)))

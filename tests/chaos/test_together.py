@@ -179,7 +179,7 @@ class Hammer:
         try:
             await people.run_now(self.db, self.caller, schedule_id)
             await lifecycle.pause(self.db, self.caller, schedule_id)
-            await lifecycle.resume(self.db, self.caller, schedule_id)
+            await lifecycle.resume(self.db, self.settings, self.caller, schedule_id)
         except ServiceError:
             return
 
@@ -188,7 +188,9 @@ class Hammer:
         for task in claimed:
             end = self._random.choice([End.COMPLETED, End.COMPLETED, End.FAILED])
             try:
-                await finish.report(self.db, task_id=task.id, fence=task.fence, report=Report(end, error="no"))
+                await finish.report(
+                    self.db, self.settings, task_id=task.id, fence=task.fence, report=Report(end, error="no")
+                )
             except finish.StaleFence:
                 continue
 

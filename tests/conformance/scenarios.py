@@ -92,12 +92,12 @@ class Scenario:
         before = await self._run(run_id)
         if step.get("expect_refused"):
             try:
-                await finish.report(self.db, task_id=claimed.id, fence=claimed.fence, report=report)
+                await finish.report(self.db, self.settings, task_id=claimed.id, fence=claimed.fence, report=report)
             except finish.StaleFence:
                 assert await self._run(run_id) == before
                 return
             raise AssertionError("a late report was accepted")
-        await finish.report(self.db, task_id=claimed.id, fence=claimed.fence, report=report)
+        await finish.report(self.db, self.settings, task_id=claimed.id, fence=claimed.fence, report=report)
         del self.held[run_id]
         if "expect_retry_at" in step:
             assert (await self._run(run_id)).retry_at == at(step["expect_retry_at"])
@@ -120,7 +120,7 @@ class Scenario:
         await lifecycle.pause(self.db, self.caller, self.schedule_id)
 
     async def _resume(self, _: Step) -> None:
-        await lifecycle.resume(self.db, self.caller, self.schedule_id)
+        await lifecycle.resume(self.db, self.settings, self.caller, self.schedule_id)
 
     async def _update(self, step: Step) -> None:
         row = await get(self.db, self.caller, self.schedule_id)
@@ -131,7 +131,7 @@ class Scenario:
         await lifecycle.cancel(self.db, self.caller, self.schedule_id)
 
     async def _cancel_run(self, step: Step) -> None:
-        await cancel_run(self.db, self.caller, await self._run_id(step["run"]))
+        await cancel_run(self.db, self.settings, self.caller, await self._run_id(step["run"]))
 
     async def _run_now(self, step: Step) -> None:
         run = await people.run_now(self.db, self.caller, self.schedule_id)

@@ -52,7 +52,7 @@ async def test_a_finished_run_writes_its_turn_marked_as_scheduled(
     task_id = await people.say(db, settings, ada, owner, "hello")
     spoken = await take(db, settings)
     assert spoken.id == task_id
-    await finish.report(db, task_id=spoken.id, fence=spoken.fence, report=ANSWER)
+    await finish.report(db, settings, task_id=spoken.id, fence=spoken.fence, report=ANSWER)
     schedule = await people.schedule(db, settings, ada, owner, mode=mode, prompt="check")
     await clock.freeze("2026-05-01T00:05:00Z")
     await tick.tick(db, settings)
@@ -61,7 +61,7 @@ async def test_a_finished_run_writes_its_turn_marked_as_scheduled(
     assert "scheduled run" in task.preamble
     assert (await transcript(db, ada, owner))[-1].content == "All quiet."
 
-    await finish.report(db, task_id=task.id, fence=task.fence, report=ANSWER)
+    await finish.report(db, settings, task_id=task.id, fence=task.fence, report=ANSWER)
 
     entries = await transcript(db, ada, task.conversation_id)
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
@@ -82,7 +82,7 @@ async def test_a_fork_never_starts_at_half_a_turn(db: Database, settings: Settin
     await clock.freeze("2026-05-01T00:05:00Z")
     await finish.heartbeat(db, settings, task_id=speaking.id, fence=speaking.fence)
     await tick.tick(db, settings)
-    await finish.report(db, task_id=speaking.id, fence=speaking.fence, report=ANSWER)
+    await finish.report(db, settings, task_id=speaking.id, fence=speaking.fence, report=ANSWER)
     run = await take(db, settings)
     assert run.last_seq == 0
     assert await transcript(db, ada, run.conversation_id) == []
@@ -93,7 +93,11 @@ async def test_a_failed_turn_of_a_person_stays_visible(db: Database, settings: S
     await people.say(db, settings, ada, owner, "hello")
     task = await take(db, settings)
     await finish.report(
-        db, task_id=task.id, fence=task.fence, report=Report(End.FAILED, error_code="boom", error="the model is away")
+        db,
+        settings,
+        task_id=task.id,
+        fence=task.fence,
+        report=Report(End.FAILED, error_code="boom", error="the model is away"),
     )
     assert [(entry.role, entry.content) for entry in await transcript(db, ada, owner)] == [
         ("user", "hello"),
@@ -111,18 +115,18 @@ async def test_a_lost_task_is_somebody_elses_and_the_zombie_writes_nothing(
     await people.run_now(db, ada, schedule.id)
     zombie = await take(db, settings)
     await clock.step(seconds=31)
-    await reap.reap(db)
+    await reap.reap(db, settings)
     heir = await take(db, settings)
     assert (heir.id, heir.fence, heir.attempt) == (zombie.id, zombie.fence + 1, zombie.attempt)
     for refused in (
-        finish.report(db, task_id=zombie.id, fence=zombie.fence, report=ANSWER),
+        finish.report(db, settings, task_id=zombie.id, fence=zombie.fence, report=ANSWER),
         finish.heartbeat(db, settings, task_id=zombie.id, fence=zombie.fence),
-        finish.release(db, task_id=zombie.id, fence=zombie.fence),
+        finish.release(db, settings, task_id=zombie.id, fence=zombie.fence),
     ):
         with pytest.raises(finish.StaleFence):
             await refused
     assert await transcript(db, ada, heir.conversation_id) == []
-    await finish.report(db, task_id=heir.id, fence=heir.fence, report=ANSWER)
+    await finish.report(db, settings, task_id=heir.id, fence=heir.fence, report=ANSWER)
     assert len(await transcript(db, ada, heir.conversation_id)) == 4
 
 
@@ -133,7 +137,7 @@ async def test_an_expired_lease_alone_refuses_nothing(
     await people.say(db, settings, ada, owner, "hello")
     task = await take(db, settings)
     await clock.step(seconds=300)
-    await finish.report(db, task_id=task.id, fence=task.fence, report=ANSWER)
+    await finish.report(db, settings, task_id=task.id, fence=task.fence, report=ANSWER)
     assert len(await transcript(db, ada, owner)) == 4
 
 
@@ -142,7 +146,7 @@ async def test_a_hand_back_counts_nothing(db: Database, settings: Settings, ada:
     schedule = await people.schedule(db, settings, ada, owner)
     run = await people.run_now(db, ada, schedule.id)
     task = await take(db, settings)
-    await finish.release(db, task_id=task.id, fence=task.fence)
+    await finish.release(db, settings, task_id=task.id, fence=task.fence)
     async with db.begin() as conn:
         [(status, attempt, restarts)] = await conn.execute(
             text("SELECT status, attempt, restarts FROM runs WHERE id = :id"), {"id": run.id}
@@ -158,11 +162,11 @@ async def test_stopped_needs_somebody_who_asked(db: Database, settings: Settings
     await people.run_now(db, ada, schedule.id)
     task = await take(db, settings)
     with pytest.raises(finish.NotAskedToStop):
-        await finish.report(db, task_id=task.id, fence=task.fence, report=Report(End.STOPPED))
+        await finish.report(db, settings, task_id=task.id, fence=task.fence, report=Report(End.STOPPED))
     await lifecycle.cancel(db, ada, schedule.id, stop_running=True)
     beat = await finish.heartbeat(db, settings, task_id=task.id, fence=task.fence)
     assert beat.cancel_requested
-    await finish.report(db, task_id=task.id, fence=task.fence, report=Report(End.STOPPED))
+    await finish.report(db, settings, task_id=task.id, fence=task.fence, report=Report(End.STOPPED))
 
 
 async def test_one_task_at_a_time_in_a_conversation_a_person_first(
@@ -178,7 +182,7 @@ async def test_one_task_at_a_time_in_a_conversation_a_person_first(
         claimed = await claim.claim(db, settings, worker="w1", harnesses=[people.HARNESS], max_tasks=5)
         assert len(claimed) == 1
         order.append(claimed[0].run_id)
-        await finish.report(db, task_id=claimed[0].id, fence=claimed[0].fence, report=ANSWER)
+        await finish.report(db, settings, task_id=claimed[0].id, fence=claimed[0].fence, report=ANSWER)
     assert order == [None, 1, 2]
 
 

@@ -241,7 +241,7 @@ async def test_a_clock_that_steps_back_repeats_nothing(db: Database, settings: S
     await tick.tick(db, settings)
     await clock.freeze("2026-05-01T00:05:00Z")
     await lifecycle.pause(db, ada, schedule.id)
-    await lifecycle.resume(db, ada, schedule.id)
+    await lifecycle.resume(db, settings, ada, schedule.id)
     for _ in range(4):
         await clock.step(minutes=5)
         await tick.tick(db, settings)

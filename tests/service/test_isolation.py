@@ -287,7 +287,7 @@ async def test_a_run_that_was_started_and_handed_back_is_not_called_not_started(
     await clock.freeze("2026-05-01T00:05:00Z")
     await tick.tick(db, settings)
     [task] = await take(db, settings)
-    await finish.release(db, task_id=task.id, fence=task.fence)
+    await finish.release(db, settings, task_id=task.id, fence=task.fence)
     await clock.freeze("2026-05-01T00:25:00Z")
     await tick.tick(db, settings)
     got = await sql(

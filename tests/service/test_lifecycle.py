@@ -55,7 +55,7 @@ async def test_a_pause_accounts_for_the_slot_that_was_due(
     again = await lifecycle.pause(db, ada, row.id)
     assert again.pause_note == "holiday"
     await clock.freeze("2026-05-01T00:05:50Z")
-    resumed = await lifecycle.resume(db, ada, row.id)
+    resumed = await lifecycle.resume(db, settings, ada, row.id)
     assert resumed.next_fire_at == at("2026-05-01T00:10:00Z")
 
 
@@ -65,7 +65,7 @@ async def test_a_once_whose_instant_passes_in_a_pause_is_recorded_and_completed(
     row = await people.schedule(db, settings, ada, owner, at="2026-05-01T09:00")
     await lifecycle.pause(db, ada, row.id)
     await clock.freeze("2026-05-01T10:00:00Z")
-    resumed = await lifecycle.resume(db, ada, row.id)
+    resumed = await lifecycle.resume(db, settings, ada, row.id)
     assert (resumed.status, resumed.next_fire_at) == ("completed", None)
     assert await ledger(db, row.id) == [("09:00", "skipped", "paused")]
 
@@ -79,7 +79,7 @@ async def test_what_has_ended_stays_so(db: Database, settings: Settings, clock: 
     for row in (cancelled, completed):
         for attempt in (
             lifecycle.pause(db, ada, row.id),
-            lifecycle.resume(db, ada, row.id),
+            lifecycle.resume(db, settings, ada, row.id),
             patch(db, settings, ada, row, prompt="y"),
         ):
             with pytest.raises(Conflict):

@@ -206,7 +206,7 @@ async def test_a_task_ends_once_however_often_it_is_reported(scene: Scene) -> No
 async def cancel_run_of(scene: Scene) -> None:
     [run] = await scene.runs()
     assert run.status == "running"
-    await cancel_run(scene.db, scene.caller, run.id)
+    await cancel_run(scene.db, scene.settings, scene.caller, run.id)
 
 
 async def lose_it(scene: Scene) -> None:

@@ -67,7 +67,7 @@ async def test_a_run_that_was_asked_to_stop_is_cancelled_in_place_of_handed_back
     running = background(executor.run())
     await runner.begun.wait()
     [run] = await scene.runs()
-    await cancel_run(scene.db, scene.caller, run.id)
+    await cancel_run(scene.db, scene.settings, scene.caller, run.id)
     executor.stop()
     async with asyncio.timeout(10):
         await running

@@ -101,14 +101,14 @@ runs = sa.Table(
     sa.Index("runs_backfill_idx", "backfill_id", postgresql_where=sa.text("backfill_id IS NOT NULL")),
     sa.Index("runs_requeue_idx", "requeue_of", postgresql_where=sa.text("requeue_of IS NOT NULL")),
     sa.Index("runs_in_flight_idx", "schedule_id", postgresql_where=sa.text(f"status IN ({quoted(IN_FLIGHT)})")),
-    sa.Index("runs_line_idx", "schedule_id", "fire_at", "id", postgresql_where=sa.text("status = 'queued'")),
+    sa.Index("runs_line_idx", "schedule_id", "lane", "fire_at", "id", postgresql_where=sa.text("status = 'queued'")),
     sa.Index("runs_retry_idx", "retry_at", postgresql_where=sa.text("status = 'retry_wait'")),
     sa.Index("runs_dead_letter_idx", "principal_id", "id", postgresql_where=sa.text("status = 'failed'")),
     sa.Index(None, "schedule_id", "fire_at", "id"),
     sa.Index(None, "principal_id", "id"),
     sa.Index(None, "conversation_id"),
-    comment="The ledger. conversation_id: where it runs. overdue: admitted late by misfire all, by a resume that catches "
-    "up or by a requeue, so it waits in line whatever overlap says. counted: it spent one of max_runs.",
+    comment="The ledger. conversation_id: where it runs. overdue: admitted late by misfire all, by a resume that "
+    "catches up or by a requeue, so it waits in line whatever overlap says. counted: it spent one of max_runs.",
 )
 
 tasks = sa.Table(
