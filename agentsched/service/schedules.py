@@ -23,6 +23,9 @@ from agentsched.store import clock, conversations, principals, schedules
 from agentsched.store.database import Database
 from agentsched.store.schedules import Placement, ScheduleRow
 
+NO_INSTANT = ("ends_at_naive", "ends_at_out_of_range")
+"""Problems of an ``ends_at`` that nothing can be computed with."""
+
 
 @dataclass(frozen=True)
 class Preview:
@@ -151,21 +154,40 @@ async def list_page(
 
 async def preview(db: Database, settings: Settings, caller: Caller, request: PreviewRequest) -> Preview:
     """When a schedule would fire, without saving it. Raises Refused for what cannot be computed."""
+    now, zone_name = await now_and_zone(db, caller, request)
+    timing, _, problems = judge(settings, request, zone_name, now)
+    fires = islice(occurrences(timing, now, request.ends_at), min(request.count, request.max_runs or request.count))
+    return Preview(
+        summary(timing), timing.timezone, [next_run(instant, timing.timezone) for instant in fires], problems
+    )
+
+
+async def now_and_zone(db: Database, caller: Caller, request: ScheduleFields) -> tuple[datetime, str | None]:
+    """Now, and the zone that a request without a conversation is meant in."""
     async with db.begin() as conn:
         now = await clock.now(conn)
-        zone_name = await _principal_zone(conn, caller) if request.timezone is None else request.timezone
+        return now, await _principal_zone(conn, caller) if request.timezone is None else request.timezone
+
+
+def judge(
+    settings: Settings, request: NewSchedule, zone_name: str | None, now: datetime
+) -> tuple[Timing, dict[str, Any], list[Problem]]:
+    """What a request would become, made at ``now``: timing, effective policies, and limits that would refuse it.
+
+    Raises Refused for what cannot be computed.
+    """
     problems: list[Problem] = []
     timing = _timing(request, zone_name, now, problems)
     if timing is None:
         raise Refused(*problems)
     effective = policies.resolve(request, policies.defaults(timing.kind, settings))
+    endings = end_problems(request, timing, now)
+    if any(problem.code in NO_INSTANT for problem in endings):
+        raise Refused(*endings)
     problems += _limits(timing, settings)
-    problems += end_problems(request, timing, now)
+    problems += endings
     problems += policies.problems_of(request, effective, request.prompt, settings)
-    fires = islice(occurrences(timing, now, request.ends_at), min(request.count, request.max_runs or request.count))
-    return Preview(
-        summary(timing), timing.timezone, [next_run(instant, timing.timezone) for instant in fires], problems
-    )
+    return timing, effective, problems
 
 
 async def preview_saved(db: Database, caller: Caller, schedule_id: int, count: int) -> Preview:

@@ -188,6 +188,12 @@ async def test_a_preview_saves_nothing_and_passes_limits(client: AsyncClient, cl
     assert steps.problem(many, 422)["errors"][0]["fix"] == "Send 100 or less."
 
 
+async def test_a_preview_until_no_instant_is_refused(client: AsyncClient) -> None:
+    body = {"every": "2h", "ends_at": "2030-01-01T00:00:00"}
+    details = steps.problem(await client.post("/v1/schedules/preview", json=body), 422)
+    assert details["code"] == "ends_at_naive"
+
+
 async def test_a_saved_schedule_is_previewed(client: AsyncClient) -> None:
     owner = await steps.conversation(client)
     made = await steps.schedule(client, owner)
