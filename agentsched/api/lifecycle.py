@@ -11,8 +11,9 @@ from agentsched.api.parameters import REPLAYED, IdempotencyKey, ScheduleId, bare
 from agentsched.api.parts import WithCaller, WithParts
 from agentsched.api.problems import may_answer
 from agentsched.api.schedules import ETAG, answer
+from agentsched.core.words import Misfire
 from agentsched.service import lifecycle
-from agentsched.service.requests import PauseRequest, Request
+from agentsched.service.requests import PauseRequest, Request, ResumeRequest
 from agentsched.service.views import ScheduleView, run_view_of
 
 StopRunning = Annotated[bool, QueryParameter(description="Ask runs that have fired to stop, too")]
@@ -47,10 +48,11 @@ async def pause_schedule(
     responses=may_answer(404, 409, 413, 415, 422),
 )
 async def resume_schedule(
-    parts: WithParts, caller: WithCaller, schedule_id: ScheduleId, data: JSONBody[Nothing | None] = None
+    parts: WithParts, caller: WithCaller, schedule_id: ScheduleId, data: JSONBody[ResumeRequest | None] = None
 ) -> Response[ScheduleView]:
-    """Resume a paused schedule from now on; slots that passed in the pause are not replayed."""
-    row = await lifecycle.resume(parts.db, parts.settings, caller, schedule_id)
+    """Resume a paused schedule from now on; slots that passed in the pause are replayed only with `catch_up`."""
+    catch_up = None if data is None or data.catch_up is None else Misfire(data.catch_up)
+    row = await lifecycle.resume(parts.db, parts.settings, caller, schedule_id, catch_up=catch_up)
     parts.waker.wake()
     return answer(row)
 

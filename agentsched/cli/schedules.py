@@ -119,11 +119,17 @@ def pause(client: Client, schedule: int, note: str | None, as_json: bool) -> Non
 
 @schedules.command()
 @schedule_argument
+@click.option(
+    "--catch-up",
+    type=click.Choice(["latest", "all"]),
+    help="Also run the latest slot that passed in the pause, or all of them.",
+)
 @json_option
 @client_options
-def resume(client: Client, schedule: int, as_json: bool) -> None:
+def resume(client: Client, schedule: int, catch_up: str | None, as_json: bool) -> None:
     """Resume a paused schedule from now on."""
-    _print_change(client, schedule, client.post(f"{PATH}/{schedule}/resume", {}), as_json=as_json)
+    body = {} if catch_up is None else {"catch_up": catch_up}
+    _print_change(client, schedule, client.post(f"{PATH}/{schedule}/resume", body), as_json=as_json)
 
 
 @schedules.command("run-now")

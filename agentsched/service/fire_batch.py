@@ -6,18 +6,24 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
 
+import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agentsched.core.fire import DueSchedule, decide_fire
+from agentsched.core.misfire import NOTHING_IS_ON_TIME
 from agentsched.core.overlap import Limits, Line
-from agentsched.core.timing import Kind, Timing
+from agentsched.core.timing import Kind, Timing, next_occurrence
 from agentsched.core.words import Misfire, Overlap, Reason
 from agentsched.core.zones import zone
+from agentsched.service.account import account_due_slots
 from agentsched.service.fire_rows import Decided, FireRows
 from agentsched.service.line import line_of
 from agentsched.settings import Settings
-from agentsched.store import clock, due, fires, notes, poison, runs, targets
+from agentsched.store import clock, due, fires, notes, poison, runs, schedules, targets
 from agentsched.store.due import DueRow, LineRow
+from agentsched.store.schedules import ScheduleRow
+
+log = structlog.get_logger()
 
 LONG_WALK = 100
 """After a walk over more missed slots than this, heartbeats and other duties of the process get their turn."""
@@ -46,14 +52,19 @@ class Overspent(Exception):  # noqa: N818 — what happened, not an error
     """Somebody else spent of a principal's day between the decision and its writing: decide again."""
 
 
-async def fire_locked(conn: AsyncConnection, settings: Settings, ids: Sequence[int]) -> FireCounts:
+async def fire_locked(
+    conn: AsyncConnection, settings: Settings, ids: Sequence[int], *, catch_up: Misfire | None = None
+) -> FireCounts:
     """Fire due schedules that this transaction has locked. A schedule whose decision fails is paused (``error``).
 
+    ``catch_up`` takes all due slots as late, and is the policy for them: what a resume does that replays the pause.
     Raises Overspent when the transaction is to be rolled back and tried again: daily budgets are read without locks and
     spent last.
     """
     now = await clock.now(conn)
     rows = await due.read_due(conn, ids)
+    if catch_up is not None:
+        rows = [row._replace(misfire=catch_up, misfire_grace_seconds=NOTHING_IS_ON_TIME) for row in rows]
     await runs.lock_flights(conn, [row.id for row in rows if row.overlap == Overlap.REPLACE and row.has_line])
     lines = await due.read_lines(conn, {row.id: _waiting_to_read(row) for row in rows if row.has_line})
     today = now.astimezone(UTC).date()
@@ -90,9 +101,24 @@ async def fire_locked(conn: AsyncConnection, settings: Settings, ids: Sequence[i
 async def record_poison(conn: AsyncConnection, schedule_id: int, error: str) -> FireCounts:
     """Record the slot of a schedule that cannot be fired as failed, and pause it with a note in the owner's inbox."""
     now = await clock.now(conn)
+    schedule = await schedules.read(conn, schedule_id)
     await poison.pause_unfirable(conn, schedule_id, error[:2000], now)
+    if schedule is not None:
+        await _account_further_slots(conn, schedule, now)
     await runs.skip_line(conn, schedule_id, Reason.PAUSED, now, timed_only=True)
     return FireCounts(due=1)
+
+
+async def _account_further_slots(conn: AsyncConnection, schedule: ScheduleRow, now: datetime) -> None:
+    """Record what was due behind the slot that failed, as far as it can be told."""
+    try:
+        async with conn.begin_nested():
+            following = next_occurrence(schedule.timing, schedule.next_fire_at or now)
+            until = await account_due_slots(conn, schedule._replace(next_fire_at=following), Reason.PAUSED, now)
+            if until is not None:
+                await schedules.account(conn, schedule.id, until)
+    except Exception as error:
+        log.warning("fire.slots_untold", schedule_id=schedule.id, error=repr(error))
 
 
 async def _write(conn: AsyncConnection, rows: FireRows) -> FireCounts:

@@ -80,7 +80,9 @@ class FireRows:
         run_id = next(ids.runs)
         target_id = row.conversation_id if row.mode == Mode.APPEND else next(ids.conversations)
         self.fired += 1
-        self.started.append(Started(run_id, row.id, slot.fire_at, slot_key(slot.fire_at), target_id, slot.overdue))
+        self.started.append(
+            Started(run_id, row.id, slot.fire_at, slot_key(slot.fire_at), target_id, slot.overdue or _caught_up(row))
+        )
         self.starts.append(
             Start(
                 run_id=run_id,
@@ -177,8 +179,13 @@ def _superseded_text(one: Decided, now: datetime) -> str:
     return superseded_text(newest.fire_at, timezone=one.row.timezone, now=now)
 
 
+def _caught_up(row: DueRow) -> bool:
+    """Whether it fires for a resume that replays a pause."""
+    return row.misfire_grace_seconds == NOTHING_IS_ON_TIME
+
+
 def _missed_text(stretch: Stretch, row: DueRow, now: datetime) -> str:
-    if row.misfire_grace_seconds == NOTHING_IS_ON_TIME:
+    if _caught_up(row):
         return passed_in_pause_text(stretch, timezone=row.timezone, now=now)
     return misfire_text(
         stretch,

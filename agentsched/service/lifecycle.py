@@ -1,15 +1,21 @@
 """Pause, resume, cancel and run a schedule now (DESIGN §8)."""
 
+import json
+from collections.abc import Mapping
+from datetime import datetime
 from uuid import uuid4
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agentsched.core.limits import attempt_timeout
 from agentsched.core.occurrence_keys import manual_key
+from agentsched.core.problems import Refused
 from agentsched.core.timing import Kind, next_occurrence
 from agentsched.core.words import (
     LIVE_SCHEDULE,
+    Misfire,
     Mode,
+    Overlap,
     PauseReason,
     Reason,
     ScheduleStatus,
@@ -17,10 +23,11 @@ from agentsched.core.words import (
 )
 from agentsched.core.zones import zone
 from agentsched.service import conversations as conversation_service
-from agentsched.service import idempotency
+from agentsched.service import idempotency, policies
 from agentsched.service.account import account_due_slots
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict
+from agentsched.service.fire_batch import Overspent, fire_locked
 from agentsched.service.line import start_waiting
 from agentsched.service.pause import pause_locked
 from agentsched.service.schedules import owned
@@ -44,43 +51,73 @@ async def pause(db: Database, caller: Caller, schedule_id: int, *, note: str | N
             raise ended(row)
         now = await clock.now(conn)
         await pause_locked(conn, row, PauseReason.USER, note, now)
-        await _record(conn, row, "paused", caller)
+        await _record(conn, row, "paused", caller, {} if note is None else {"note": note})
         return await owned(conn, caller, schedule_id)
 
 
-async def resume(db: Database, settings: Settings, caller: Caller, schedule_id: int) -> ScheduleRow:
-    """Resume a paused schedule from now; the pause is not replayed. An active one stays as it is.
+async def resume(
+    db: Database, settings: Settings, caller: Caller, schedule_id: int, *, catch_up: Misfire | None = None
+) -> ScheduleRow:
+    """Resume a paused schedule from now. An active one stays as it is.
 
-    A ``once`` whose instant passed in the pause becomes skipped(paused), and the schedule completed. Raises
-    NotFound, and Conflict for one that has ended.
+    The pause is replayed only with ``catch_up``: ``latest`` runs the newest slot that passed, ``all`` every one of
+    them. Without it a ``once`` whose instant passed becomes skipped(paused), and the schedule completed. Raises
+    NotFound, Conflict for one that has ended, and Refused for a ``catch_up`` that contradicts ``overlap``.
     """
-    async with db.begin() as conn:
-        row = await _lock(conn, caller, schedule_id)
-        if row.status == ScheduleStatus.ACTIVE:
-            return row
-        if row.status != ScheduleStatus.PAUSED:
-            raise ended(row)
-        now = await clock.now(conn)
-        following = next_occurrence(row.timing, max(now, row.accounted_until or now))
-        if following is not None and row.ends_at is not None and following > row.ends_at:
-            following = None
-        accounted = None
-        if row.at is not None and row.at <= now and (row.accounted_until is None or row.accounted_until < row.at):
-            accounted = await account_due_slots(conn, row._replace(next_fire_at=row.at), Reason.PAUSED, now)
-        spent = row.max_runs is not None and row.runs_admitted >= row.max_runs
-        completed = row.kind != Kind.WEBHOOK and (following is None or spent)
-        await schedules.resume(
-            conn,
-            row.id,
-            next_fire_at=None if completed else following,
-            completed=completed,
-            accounted_until=accounted,
-            now=now,
-        )
-        await _record(conn, row, "resumed", caller)
-        resumed = await owned(conn, caller, schedule_id)
-        await start_waiting(conn, settings, resumed, now)
-        return resumed
+    while True:
+        try:
+            async with db.begin() as conn:
+                return await _resume(conn, settings, caller, schedule_id, catch_up)
+        except Overspent:
+            continue
+
+
+async def _resume(
+    conn: AsyncConnection, settings: Settings, caller: Caller, schedule_id: int, catch_up: Misfire | None
+) -> ScheduleRow:
+    row = await _lock(conn, caller, schedule_id)
+    if row.status == ScheduleStatus.ACTIVE:
+        return row
+    if row.status != ScheduleStatus.PAUSED:
+        raise ended(row)
+    problem = catch_up and policies.contradiction(catch_up, Overlap(row.overlap), field="catch_up")
+    if problem:
+        raise Refused(problem)
+    now = await clock.now(conn)
+    passed = _first_passed(row, now)
+    spent = row.max_runs is not None and row.runs_admitted >= row.max_runs
+    following = next_occurrence(row.timing, max(now, row.accounted_until or now))
+    if following is not None and row.ends_at is not None and following > row.ends_at:
+        following = None
+    accounted = None
+    if catch_up is not None and passed is not None and not spent:
+        following = passed
+    elif passed is not None and row.kind == Kind.ONCE:
+        accounted = await account_due_slots(conn, row._replace(next_fire_at=passed), Reason.PAUSED, now)
+    completed = row.kind != Kind.WEBHOOK and (following is None or spent)
+    await schedules.resume(
+        conn,
+        row.id,
+        next_fire_at=None if completed else following,
+        completed=completed,
+        accounted_until=accounted,
+        now=now,
+    )
+    if following is not None and following <= now and not completed:
+        await fire_locked(conn, settings, [row.id], catch_up=catch_up)
+    changes = {} if catch_up is None else {"catch_up": catch_up}
+    await _record(conn, row, "resumed", caller, changes)
+    await start_waiting(conn, settings, await owned(conn, caller, schedule_id), now)
+    return await owned(conn, caller, schedule_id)
+
+
+def _first_passed(row: ScheduleRow, now: datetime) -> datetime | None:
+    """The first slot that passed while the schedule was paused, of those that nothing else has accounted for."""
+    if row.paused_at is None:
+        return None
+    first = next_occurrence(row.timing, max(row.paused_at, row.accounted_until or row.paused_at))
+    over = first is None or first > now or (row.ends_at is not None and first > row.ends_at)
+    return None if over else first
 
 
 async def cancel(db: Database, caller: Caller, schedule_id: int, *, stop_running: bool = False) -> ScheduleRow:
@@ -103,7 +140,7 @@ async def cancel(db: Database, caller: Caller, schedule_id: int, *, stop_running
             flights = await ledger.in_flight(conn, row.id)
             await runs.cancel_unstarted(conn, flights, now)
             await runs.ask_to_stop(conn, flights, now)
-        await _record(conn, row, "cancelled", caller)
+        await _record(conn, row, "cancelled", caller, {"stop_running": True} if stop_running else {})
         return await owned(conn, caller, schedule_id)
 
 
@@ -162,6 +199,10 @@ async def _lock(conn: AsyncConnection, caller: Caller, schedule_id: int) -> Sche
     return await owned(conn, caller, schedule_id)
 
 
-async def _record(conn: AsyncConnection, row: ScheduleRow, action: str, caller: Caller) -> None:
+async def _record(
+    conn: AsyncConnection, row: ScheduleRow, action: str, caller: Caller, changes: Mapping[str, object] | None = None
+) -> None:
     now = await clock.now(conn)
-    await schedules.record_change(conn, row.id, row.version, action=action, actor=caller.actor, changes="{}", now=now)
+    await schedules.record_change(
+        conn, row.id, row.version, action=action, actor=caller.actor, changes=json.dumps(dict(changes or {})), now=now
+    )

@@ -73,16 +73,9 @@ def problems_of(asked: ScheduleFields, policies: dict[str, Any], prompt: str, se
     """What contradicts itself or is too long."""
     found: list[Problem] = []
     overlap, misfire = Overlap(policies["overlap"]), Misfire(policies["misfire"])
-    if misfire is Misfire.ALL and overlap in (Overlap.QUEUE_LATEST, Overlap.REPLACE):
-        found.append(
-            Problem(
-                "policy_conflict",
-                "misfire",
-                misfire.value,
-                f"`misfire: all` runs every missed fire, and `overlap: {overlap.value}` drops all but the newest.",
-                "Use `misfire: latest`, or `overlap: queue`.",
-            )
-        )
+    contradicted = contradiction(misfire, overlap, field="misfire")
+    if contradicted is not None:
+        found.append(contradicted)
     if asked.catch_up and asked.misfire not in (None, Misfire.LATEST):
         found.append(
             Problem(
@@ -125,6 +118,19 @@ def problems_of(asked: ScheduleFields, policies: dict[str, Any], prompt: str, se
             )
         )
     return found
+
+
+def contradiction(misfire: Misfire, overlap: Overlap, *, field: str) -> Problem | None:
+    """What is wrong if ``field``, ``misfire`` or ``catch_up``, asks for fires that ``overlap`` would drop."""
+    if misfire is not Misfire.ALL or overlap not in (Overlap.QUEUE_LATEST, Overlap.REPLACE):
+        return None
+    return Problem(
+        "policy_conflict",
+        field,
+        misfire.value,
+        f"`{field}: all` runs every missed fire, and `overlap: {overlap.value}` drops all but the newest.",
+        f"Use `{field}: latest`, or `overlap: queue`.",
+    )
 
 
 def definition(policies: dict[str, Any], *, prompt: str, agent_id: int) -> Definition:

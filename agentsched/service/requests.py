@@ -1,7 +1,7 @@
 """What can be asked for, as pydantic models: the API, the command line and the tools validate with the same ones."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -111,8 +111,44 @@ class PauseRequest(Request):
     )
 
 
+class ResumeRequest(Request):
+    """What becomes of the slots that passed in the pause."""
+
+    catch_up: Literal["latest", "all"] | None = Field(
+        None, description="Run the `latest` slot that passed in the pause, or `all` of them; else none"
+    )
+
+
 class PreviewRequest(NewSchedule):
     """A schedule that is not saved: what it would be called, and when it would fire."""
 
     prompt: Text = Field("preview", description="Not needed for a preview")
     count: Annotated[int, Field(ge=1, le=100)] = Field(5, description="How many fires to show")
+
+
+class DownTime(Request):
+    """A time in which neither the service nor its workers live."""
+
+    from_: datetime = Field(alias="from", description="Its first instant; without an offset in the schedule's zone")
+    until: datetime = Field(description="When it is over: ticks resume at the first whole minute from here")
+
+
+class Supposition(Request):
+    """Over which span a schedule is simulated, and what is supposed."""
+
+    from_: datetime | None = Field(
+        None, alias="from", description="After which slots count; without an offset in the schedule's zone. Else now"
+    )
+    span: str = Field("24h", max_length=32, description="How long, such as `24h` or `7d`; at most 31 days")
+    run_seconds: Annotated[int, Field(ge=1, le=31_536_000)] = Field(60, description="How long an attempt takes")
+    stop_seconds: Seconds = Field(5, description="How long an attempt goes on once it is asked to stop")
+    fails_every: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        0, description="Every n-th attempt fails; 0 = none does"
+    )
+    down: list[DownTime] = Field([], max_length=100, description="Times in which neither service nor workers live")
+
+
+class SimulationRequest(Supposition, NewSchedule):
+    """A schedule that is not saved, and what is supposed."""
+
+    prompt: Text = Field("simulation", description="Not needed for a simulation")

@@ -103,6 +103,9 @@ async def _retime(
         if row.status == ScheduleStatus.ACTIVE:
             floor = max(now, row.accounted_until or now, accounted_until or now)
             following = next_occurrence(timing, floor)
+        else:
+            # A resume that catches up does not fire for an instant before the edit either.
+            accounted_until = now
     status = row.status
     spent = max_runs is not None and row.runs_admitted >= max_runs
     over = spent or following is None or (ends_at is not None and following > ends_at)

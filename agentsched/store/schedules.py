@@ -166,6 +166,8 @@ SET status = CASE WHEN :completed THEN 'completed' ELSE 'active' END, pause_reas
 WHERE id = :id AND status = 'paused'
 """)
 
+_ACCOUNT = text("UPDATE schedules SET accounted_until = greatest(accounted_until, :until) WHERE id = :id")
+
 _END = text("""
 UPDATE schedules
 SET status = :status, pause_reason = NULL, pause_note = NULL, paused_at = NULL, next_fire_at = NULL,
@@ -177,7 +179,7 @@ _SET_FAILURES = text("UPDATE schedules SET consecutive_failures = :failures, upd
 
 _SPEND = text("""
 UPDATE schedules SET runs_admitted = runs_admitted + :admitted, day = :day,
-       day_runs = CASE WHEN day = :day THEN day_runs ELSE 0 END + 1,
+       day_runs = CASE WHEN day = :day THEN day_runs ELSE 0 END + :runs,
        day_tokens = CASE WHEN day = :day THEN day_tokens ELSE 0 END,
        day_noted = day_noted AND day = :day
 WHERE id = :id
@@ -338,6 +340,11 @@ async def resume(
     )
 
 
+async def account(conn: AsyncConnection, schedule_id: int, until: datetime) -> None:
+    """Note that all slots up to this instant are accounted for."""
+    await conn.execute(_ACCOUNT, {"id": schedule_id, "until": until})
+
+
 async def end(
     conn: AsyncConnection, schedule_id: int, status: str, *, accounted_until: datetime | None, now: datetime
 ) -> None:
@@ -351,9 +358,9 @@ async def set_failures(conn: AsyncConnection, schedule_id: int, failures: int, n
     await conn.execute(_SET_FAILURES, {"id": schedule_id, "failures": failures, "now": now})
 
 
-async def spend(conn: AsyncConnection, schedule_id: int, *, admitted: int, day: date) -> None:
-    """Count one run against the schedule's day, and ``admitted`` (0 or 1) against its ``max_runs``."""
-    await conn.execute(_SPEND, {"id": schedule_id, "admitted": admitted, "day": day})
+async def spend(conn: AsyncConnection, schedule_id: int, *, admitted: int, day: date, runs: int = 1) -> None:
+    """Count ``runs`` against the schedule's day, and ``admitted`` of them against its ``max_runs``."""
+    await conn.execute(_SPEND, {"id": schedule_id, "admitted": admitted, "day": day, "runs": runs})
 
 
 async def record_change(
