@@ -9,7 +9,7 @@ from litestar.di import Provide
 from litestar.plugins.pydantic import PydanticInitPlugin, PydanticSchemaPlugin
 from litestar.types import ControllerRouterHandler
 
-from agentsched.api import conversations, lifecycle, runs, schedules, service
+from agentsched.api import conversations, lifecycle, runs, schedules, service, simulations
 from agentsched.api.auth import authenticated, caller_of
 from agentsched.api.bodies import MAX_BODY_BYTES, JsonRequest, is_model, read_model
 from agentsched.api.openapi import config, specification
@@ -35,6 +35,8 @@ WITH_KEY: Sequence[ControllerRouterHandler] = (
     schedules.get_schedule,
     schedules.update_schedule,
     schedules.preview_saved_schedule,
+    simulations.simulate_schedule,
+    simulations.simulate_saved_schedule,
     lifecycle.cancel_schedule,
     lifecycle.pause_schedule,
     lifecycle.resume_schedule,

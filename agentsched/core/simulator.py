@@ -26,6 +26,8 @@ from agentsched.core.zones import zone
 WAITING_TO_SEE = 100
 """So much of a line is looked at when a slot opens, as the service does; a long one takes long to look at."""
 
+ERROR_CODES = {End.FAILED: "error", End.TIMED_OUT: "timeout", End.LOST: "lost"}
+
 
 def simulate(plan: Plan, start: datetime, until: datetime, assumptions: Assumptions) -> Simulation:
     """What becomes of the slots in (``start``, ``until``], both whole minutes in UTC.
@@ -66,6 +68,7 @@ class _Run:
         self.fire_at = fire_at
         self.status = status
         self.reason = reason
+        self.error_code: str | None = None
         self.missed: Stretch | None = None
         self.overdue = False
         self.in_line = 0
@@ -85,6 +88,7 @@ class _Run:
             fire_at=self.fire_at,
             status=self.status,
             reason=self.reason,
+            error_code=self.error_code,
             missed_until=self.missed.last if self.missed else None,
             missed_count=self.missed.count if self.missed else None,
             started_at=started,
@@ -305,6 +309,7 @@ class _Simulator:
 
     def _end_attempt(self, run: _Run, end: End, now: datetime) -> None:
         run.losses += end is End.LOST
+        run.error_code = ERROR_CODES.get(end)
         verdict = self._judge(run, end, now)
         match verdict.outcome:
             case "complete":

@@ -1,0 +1,106 @@
+"""A simulation in a sentence or three, for people and models."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import assert_never
+
+from agentsched.core.simulation import Plan, Simulation
+from agentsched.core.summary import run_view
+from agentsched.core.words import Reason, RunStatus, ScheduleStatus
+
+UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+
+
+def outcome(plan: Plan, simulation: Simulation) -> str:
+    """Such as "24 slots: 12 completed, 12 skipped because the run before still held the slot. The longest wait …"."""
+    timezone = plan.timing.timezone
+    parts = ", ".join(_parts(plan, simulation))
+    sentences = [f"{_slots(simulation.slots)}: {parts}." if parts else "No slot is in this span."]
+    if (line := simulation.longest_line) > 0:
+        most = f"at most {line} {'was' if line == 1 else 'were'} in line at once"
+        wait = f"the longest wait was {duration(simulation.longest_wait_seconds)}"
+        both = f"{wait}, and {most}" if simulation.longest_wait_seconds else most
+        sentences.append(f"{both[0].upper()}{both[1:]}.")
+    if simulation.paused_at is not None:
+        when = run_view(simulation.paused_at, timezone)["local"]
+        sentences.append(f"{plan.pause_after_failures} failures in a row paused the schedule on {when}.")
+    elif simulation.status is ScheduleStatus.COMPLETED and simulation.slots:
+        sentences.append("Then the schedule was completed.")
+    return " ".join(sentences)
+
+
+def duration(seconds: int) -> str:
+    """The shortest way to write that many seconds, such as "40m", "1h5m" or "1m30s"."""
+    parts = []
+    for length, unit in UNITS:
+        count, seconds = divmod(seconds, length)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts) or "0s"
+
+
+def _parts(plan: Plan, simulation: Simulation) -> Iterator[str]:
+    for status, count in simulation.totals.items():
+        if status is RunStatus.FAILED:
+            yield from _failures(plan, simulation)
+        elif status not in (RunStatus.SKIPPED, RunStatus.MISSED):
+            yield f"{count} {_status(status)}"
+    for reason, count in simulation.reasons.items():
+        yield f"{count} {_reason(reason, plan.limits.cap)}"
+
+
+def _failures(plan: Plan, simulation: Simulation) -> Iterator[str]:
+    codes = Counter(run.error_code for run in simulation.runs if run.status is RunStatus.FAILED)
+    for code, count in codes.items():
+        match code:
+            case "timeout":
+                allowed = f" ({duration(plan.timeout_seconds)})" if plan.timeout_seconds else ""
+                yield f"{count} failed because an attempt took longer than timeout_seconds allows{allowed}"
+            case "lost":
+                yield f"{count} failed because their workers died again and again"
+            case _:
+                yield f"{count} failed"
+
+
+def _status(status: RunStatus) -> str:
+    match status:
+        case RunStatus.COMPLETED | RunStatus.FAILED | RunStatus.SKIPPED | RunStatus.MISSED:
+            return status.value
+        case RunStatus.CANCELLED:
+            return "cancelled to make way for a newer one"
+        case RunStatus.ABANDONED:
+            return "abandoned because their worker died and it was too late to start again"
+        case RunStatus.RUNNING | RunStatus.PENDING:
+            return "still running at the end"
+        case RunStatus.RETRY_WAIT:
+            return "waiting for the next attempt at the end"
+        case RunStatus.QUEUED:
+            return "still in line at the end"
+        case _:
+            assert_never(status)
+
+
+def _reason(reason: Reason, cap: int | None) -> str:
+    match reason:
+        case Reason.OVERLAP:
+            held = "the run before still held the slot" if cap == 1 else "the runs before still held the slots"
+            return f"skipped because {held}"
+        case Reason.SUPERSEDED:
+            return "skipped because a newer one took its place in line"
+        case Reason.QUEUE_FULL:
+            return "skipped because the line was full"
+        case Reason.PAUSED:
+            return "skipped because failures had paused the schedule"
+        case Reason.BUDGET:
+            return "skipped because the day's runs were used up"
+        case Reason.MISFIRE:
+            return "missed while the service was down"
+        case Reason.STRANDED:
+            return "missed because they were in line during a long outage"
+        case Reason.NOT_STARTED | Reason.SCHEDULE_CANCELLED | Reason.BACKFILL_CANCELLED | Reason.FILTERED:
+            return reason.value
+        case _:
+            assert_never(reason)
+
+
+def _slots(count: int) -> str:
+    return "1 slot" if count == 1 else f"{count:,} slots"
