@@ -9,7 +9,7 @@ from agentsched.api.problems import FieldProblem, field_problem
 from agentsched.service.schedules import Preview
 from agentsched.service.status import Status
 from agentsched.service.tick import TickReport
-from agentsched.service.views import NextRun, RunView, TaskView, View
+from agentsched.service.views import NextRun, PoliciesView, RunView, TaskView, View
 from agentsched.store.notes import NoteRow
 from agentsched.store.shown_tasks import ShownTask
 
@@ -21,7 +21,7 @@ class TaskAccepted(View):
 
 
 class RunStarted(View):
-    """The run that was started by hand."""
+    """The run that somebody has asked for."""
 
     run: RunView
 
@@ -41,6 +41,7 @@ class PreviewView(View):
     summary: str = Field(description="The timing in words")
     timezone: str
     next_runs: list[NextRun]
+    policies: PoliciesView = Field(description="Those that were not given have their defaults")
     problems: list[FieldProblem] = Field(description="Limits that would refuse it")
 
 
@@ -78,7 +79,8 @@ class StatusView(View):
     last_tick: LastTickView | None
     tick_is_late: bool
     schedules: dict[str, int] = Field(description="How many there are of each status")
-    runs: dict[str, int] = Field(description="How many wait, run, or have failed and are not discarded")
+    runs: dict[str, int] = Field(description="How many wait in line and are in flight, by status")
+    dead_letters: int = Field(description="Failed runs that nobody has requeued or discarded")
     tasks: dict[str, int] = Field(description="How many are pending and running")
     workers: list[WorkerView] = Field(description="Those heard within the last minute")
     unserved_harnesses: dict[str, int] = Field(description="Pending tasks that no worker can take, by harness")
@@ -101,6 +103,7 @@ def preview_view(preview: Preview) -> PreviewView:
         summary=preview.summary,
         timezone=preview.timezone,
         next_runs=preview.next_runs,
+        policies=preview.policies,
         problems=[field_problem(problem) for problem in preview.problems],
     )
 

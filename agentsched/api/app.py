@@ -9,7 +9,7 @@ from litestar.di import Provide
 from litestar.plugins.pydantic import PydanticInitPlugin, PydanticSchemaPlugin
 from litestar.types import ControllerRouterHandler
 
-from agentsched.api import conversations, lifecycle, runs, schedules, service, simulations
+from agentsched.api import backfills, conversations, dead_letters, lifecycle, runs, schedules, service, simulations
 from agentsched.api.auth import authenticated, caller_of
 from agentsched.api.bodies import MAX_BODY_BYTES, JsonRequest, is_model, read_model
 from agentsched.api.openapi import config, specification
@@ -35,17 +35,26 @@ WITH_KEY: Sequence[ControllerRouterHandler] = (
     schedules.get_schedule,
     schedules.update_schedule,
     schedules.preview_saved_schedule,
+    schedules.list_changes,
     simulations.simulate_schedule,
     simulations.simulate_saved_schedule,
     lifecycle.cancel_schedule,
     lifecycle.pause_schedule,
     lifecycle.resume_schedule,
     lifecycle.run_schedule_now,
+    backfills.create_backfill,
+    backfills.list_backfills,
+    backfills.get_backfill,
+    backfills.cancel_backfill,
     runs.list_schedule_runs,
     runs.list_runs,
     runs.get_run,
     runs.list_run_tasks,
     runs.cancel,
+    dead_letters.requeue_run,
+    dead_letters.discard_run,
+    dead_letters.requeue_runs,
+    dead_letters.discard_runs,
     runs.get_task,
     service.get_status,
     service.run_tick,
@@ -76,7 +85,7 @@ def create_app(db: Database, settings: Settings, waker: Waker) -> Litestar:
         exception_handlers=HANDLERS,
         request_class=JsonRequest,
         request_max_body_size=MAX_BODY_BYTES,
-        plugins=[RequestModels(), PydanticSchemaPlugin()],
+        plugins=[RequestModels(prefer_alias=True), PydanticSchemaPlugin(prefer_alias=True)],
         openapi_config=config(),
         logging_config=None,
     )

@@ -24,10 +24,11 @@ from agentsched.core.words import ScheduleStatus
 from agentsched.service import schedules, update
 from agentsched.service.caller import Caller
 from agentsched.service.requests import NewSchedule, PreviewRequest, SchedulePatch
-from agentsched.service.views import ScheduleView, schedule_view
+from agentsched.service.views import ChangeView, ScheduleView, change_view, schedule_view
 from agentsched.store.schedules import ScheduleRow
 
 ORDER = "schedule"
+CHANGES_ORDER = "change"
 
 Statuses = Annotated[
     list[ScheduleStatus] | None,
@@ -145,6 +146,21 @@ async def update_schedule(
     row = await update.update(parts.db, parts.settings, caller, schedule_id, data, version=version_of(if_match))
     parts.waker.wake()
     return answer(row)
+
+
+@get("/v1/schedules/{schedule_id:int}/changes", operation_id="list_schedule_changes", responses=may_answer(404, 422))
+async def list_changes(
+    parts: WithParts,
+    caller: WithCaller,
+    schedule_id: ScheduleId,
+    limit: Limit = DEFAULT_PAGE,
+    cursor: Cursor = None,
+) -> Page[ChangeView]:
+    """The history of a schedule, oldest first: who changed what, and when."""
+    rows = await schedules.history(
+        parts.db, caller, schedule_id, after=after_id(cursor, CHANGES_ORDER), limit=limit + 1
+    )
+    return page_of(rows, limit, show=change_view, keys=lambda row: (row.id,), order=CHANGES_ORDER)
 
 
 @post(

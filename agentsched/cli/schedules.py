@@ -5,7 +5,7 @@ from typing import Any
 import rich_click as click
 
 from agentsched.cli.client import Client, client_options
-from agentsched.cli.output import json_option, print_fields, print_json, print_table
+from agentsched.cli.output import json_option, print_fields, print_json, print_table, shown
 from agentsched.cli.schedule_options import SAYS_WHEN, as_body, preview_count, schedule_options
 from agentsched.core.words import RunStatus, ScheduleStatus
 
@@ -196,6 +196,28 @@ def runs(client: Client, schedule: int, status: tuple[str, ...], limit: int, cur
                 each["conversation_id"],
                 _start(each["error"] or each["reason_text"] or each["result"] or ""),
             )
+            for each in page["items"]
+        ),
+    )
+    _say_more(page)
+
+
+@schedules.command()
+@schedule_argument
+@limit_option
+@cursor_option
+@json_option
+@client_options
+def changes(client: Client, schedule: int, limit: int, cursor: str | None, as_json: bool) -> None:
+    """Show the history of a schedule: who changed what, and when."""
+    page = client.get(f"{PATH}/{schedule}/changes", limit=limit, cursor=cursor)
+    if as_json:
+        print_json(page)
+        return
+    print_table(
+        ("WHEN", "WHO", "WHAT", "VERSION", "ASKED FOR"),
+        (
+            (each["created_at"], each["actor"], each["action"], each["version"], shown(each["changes"]))
             for each in page["items"]
         ),
     )

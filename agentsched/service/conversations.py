@@ -3,10 +3,11 @@
 import hashlib
 import json
 import os
+from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from agentsched.core.words import PRIORITY_MESSAGE, Reason, ScheduleStatus
+from agentsched.core.words import LIVE_SCHEDULE, PRIORITY_MESSAGE, Reason, ScheduleStatus
 from agentsched.core.zones import zone
 from agentsched.service import idempotency
 from agentsched.service.account import account_due_slots
@@ -14,7 +15,18 @@ from agentsched.service.caller import Caller
 from agentsched.service.errors import Forbidden, NotFound
 from agentsched.service.requests import AgentSpec, NewConversation, NewMessage
 from agentsched.settings import Settings
-from agentsched.store import clock, conversations, entries, messages, notes, principals, runs, schedules
+from agentsched.store import (
+    backfills,
+    changes,
+    clock,
+    conversations,
+    entries,
+    messages,
+    notes,
+    principals,
+    runs,
+    schedules,
+)
 from agentsched.store.conversations import AgentRow, ConversationRow
 from agentsched.store.database import Database
 from agentsched.store.entries import EntryRow
@@ -166,18 +178,25 @@ async def delete(db: Database, caller: Caller, conversation_id: int) -> None:
         await principals.lock(conn, caller.principal_id)
         await conversations.lock(conn, conversation_id)
         await owned(conn, caller, conversation_id)
-        live = await schedules.lock_live(conn, conversation_id)
+        unfinished = await schedules.lock_unfinished(conn, conversation_id)
         now = await clock.now(conn)
-        for schedule_id in live:
-            schedule = await schedules.read(conn, schedule_id)
-            if schedule is None:
-                continue
-            until = await account_due_slots(conn, schedule, Reason.SCHEDULE_CANCELLED, now)
-            await runs.skip_line(conn, schedule_id, Reason.SCHEDULE_CANCELLED, now, timed_only=False)
-            await schedules.end(conn, schedule_id, ScheduleStatus.CANCELLED, accounted_until=until, now=now)
-            await schedules.record_change(
-                conn, schedule_id, schedule.version, action="cancelled", actor=caller.actor, changes="{}", now=now
-            )
+        for schedule_id in unfinished:
+            await _end_schedule(conn, caller, schedule_id, now)
         await messages.cancel_pending(conn, conversation_id, now)
         await principals.revoke_keys_of(conn, caller.principal_id, conversation_id, now)
         await conversations.delete(conn, conversation_id, now)
+
+
+async def _end_schedule(conn: AsyncConnection, caller: Caller, schedule_id: int, now: datetime) -> None:
+    """Cancel a locked schedule; of a completed one, which stays so, what is still in line."""
+    schedule = await schedules.read(conn, schedule_id)
+    if schedule is None:
+        return
+    await runs.skip_line(conn, schedule_id, Reason.SCHEDULE_CANCELLED, now, timed_only=False)
+    await backfills.cancel_all(conn, schedule_id, now)
+    if schedule.status in LIVE_SCHEDULE:
+        until = await account_due_slots(conn, schedule, Reason.SCHEDULE_CANCELLED, now)
+        await schedules.end(conn, schedule_id, ScheduleStatus.CANCELLED, accounted_until=until, now=now)
+        await changes.record(
+            conn, schedule_id, schedule.version, action="cancelled", actor=caller.actor, changes="{}", now=now
+        )

@@ -33,7 +33,7 @@ from agentsched.service.pause import pause_locked
 from agentsched.service.schedules import owned
 from agentsched.service.update import ended
 from agentsched.settings import Settings
-from agentsched.store import clock, fires, ledger, runs, schedules, targets
+from agentsched.store import backfills, changes, clock, fires, ledger, runs, schedules, targets
 from agentsched.store.database import Database
 from agentsched.store.fires import Started
 from agentsched.store.ledger import RunRow
@@ -105,8 +105,7 @@ async def _resume(
     )
     if following is not None and following <= now and not completed:
         await fire_locked(conn, settings, [row.id], catch_up=catch_up)
-    changes = {} if catch_up is None else {"catch_up": catch_up}
-    await _record(conn, row, "resumed", caller, changes)
+    await _record(conn, row, "resumed", caller, {} if catch_up is None else {"catch_up": catch_up})
     await start_waiting(conn, settings, await owned(conn, caller, schedule_id), now)
     return await owned(conn, caller, schedule_id)
 
@@ -134,6 +133,7 @@ async def cancel(db: Database, caller: Caller, schedule_id: int, *, stop_running
         now = await clock.now(conn)
         until = await account_due_slots(conn, row, Reason.SCHEDULE_CANCELLED, now)
         await runs.skip_line(conn, row.id, Reason.SCHEDULE_CANCELLED, now, timed_only=False)
+        await backfills.cancel_all(conn, row.id, now)
         await schedules.end(conn, row.id, ScheduleStatus.CANCELLED, accounted_until=until, now=now)
         if stop_running:
             await runs.lock_flights(conn, [row.id])
@@ -200,9 +200,9 @@ async def _lock(conn: AsyncConnection, caller: Caller, schedule_id: int) -> Sche
 
 
 async def _record(
-    conn: AsyncConnection, row: ScheduleRow, action: str, caller: Caller, changes: Mapping[str, object] | None = None
+    conn: AsyncConnection, row: ScheduleRow, action: str, caller: Caller, asked: Mapping[str, object] | None = None
 ) -> None:
     now = await clock.now(conn)
-    await schedules.record_change(
-        conn, row.id, row.version, action=action, actor=caller.actor, changes=json.dumps(dict(changes or {})), now=now
+    await changes.record(
+        conn, row.id, row.version, action=action, actor=caller.actor, changes=json.dumps(dict(asked or {})), now=now
     )

@@ -17,9 +17,10 @@ from agentsched.service import idempotency, policies
 from agentsched.service.caller import Caller
 from agentsched.service.errors import NotFound
 from agentsched.service.requests import NewSchedule, PreviewRequest, ScheduleFields
-from agentsched.service.views import NextRun, next_run
+from agentsched.service.views import NextRun, PoliciesView, next_run, policies_view
 from agentsched.settings import Settings
-from agentsched.store import clock, conversations, principals, schedules
+from agentsched.store import changes, clock, conversations, principals, schedules
+from agentsched.store.changes import ChangeRow
 from agentsched.store.database import Database
 from agentsched.store.schedules import Placement, ScheduleRow
 
@@ -29,11 +30,12 @@ NO_INSTANT = ("ends_at_naive", "ends_at_out_of_range")
 
 @dataclass(frozen=True)
 class Preview:
-    """When a schedule would fire; ``problems`` are limits that would refuse it."""
+    """When a schedule would fire, and by which policies; ``problems`` are limits that would refuse it."""
 
     summary: str
     timezone: str
     next_runs: list[NextRun]
+    policies: PoliciesView
     problems: list[Problem]
 
 
@@ -94,7 +96,7 @@ async def create(
             policies.definition(effective, prompt=request.prompt, agent_id=snapshot),
             now,
         )
-        await schedules.record_change(
+        await changes.record(
             conn,
             schedule_id,
             1,
@@ -123,6 +125,13 @@ async def get(db: Database, caller: Caller, schedule_id: int) -> ScheduleRow:
     """Read one. Raises NotFound."""
     async with db.begin() as conn:
         return await owned(conn, caller, schedule_id)
+
+
+async def history(db: Database, caller: Caller, schedule_id: int, *, after: int, limit: int) -> list[ChangeRow]:
+    """What was changed, by whom and when, oldest first, ids greater than ``after``. Raises NotFound."""
+    async with db.begin() as conn:
+        await owned(conn, caller, schedule_id)
+        return await changes.list_page(conn, schedule_id, after=after, limit=limit)
 
 
 async def list_page(
@@ -155,10 +164,14 @@ async def list_page(
 async def preview(db: Database, settings: Settings, caller: Caller, request: PreviewRequest) -> Preview:
     """When a schedule would fire, without saving it. Raises Refused for what cannot be computed."""
     now, zone_name = await now_and_zone(db, caller, request)
-    timing, _, problems = judge(settings, request, zone_name, now)
+    timing, effective, problems = judge(settings, request, zone_name, now)
     fires = islice(occurrences(timing, now, request.ends_at), min(request.count, request.max_runs or request.count))
     return Preview(
-        summary(timing), timing.timezone, [next_run(instant, timing.timezone) for instant in fires], problems
+        summary=summary(timing),
+        timezone=timing.timezone,
+        next_runs=[next_run(instant, timing.timezone) for instant in fires],
+        policies=policies_view(effective),
+        problems=problems,
     )
 
 
@@ -196,13 +209,19 @@ async def preview_saved(db: Database, caller: Caller, schedule_id: int, count: i
         row = await owned(conn, caller, schedule_id)
         now = await clock.now(conn)
     if row.status not in LIVE_SCHEDULE:
-        return Preview(summary(row.timing), row.timezone, [], [])
-    if row.max_runs is not None:
+        count = 0
+    elif row.max_runs is not None:
         count = min(count, max(0, row.max_runs - row.runs_admitted))
     first = [] if row.next_fire_at is None else [row.next_fire_at]
     rest = occurrences(row.timing, row.next_fire_at or max(now, row.accounted_until or now), row.ends_at)
     fires = [*first, *islice(rest, count)][:count]
-    return Preview(summary(row.timing), row.timezone, [next_run(instant, row.timezone) for instant in fires], [])
+    return Preview(
+        summary=summary(row.timing),
+        timezone=row.timezone,
+        next_runs=[next_run(instant, row.timezone) for instant in fires],
+        policies=policies_view(policies.policies_of(row)),
+        problems=[],
+    )
 
 
 def end_problems(request: ScheduleFields, timing: Timing, now: datetime) -> list[Problem]:

@@ -17,7 +17,7 @@ from agentsched.runners.protocol import Entry
 from agentsched.service.line import start_waiting
 from agentsched.service.pause import pause_locked
 from agentsched.settings import Settings
-from agentsched.store import conversations, entries, ledger, notes, runs, schedules, tasks
+from agentsched.store import changes, conversations, entries, ledger, notes, runs, schedules, tasks
 from agentsched.store.entries import NewEntry
 from agentsched.store.ledger import RunFacts
 from agentsched.store.notes import Note
@@ -215,7 +215,7 @@ async def _account(
         return schedule
     note = f"{failures} runs in a row have failed; the last one: {report.error or report.error_code}"
     await pause_locked(conn, schedule, PauseReason.FAILURES, note, now)
-    await schedules.record_change(
+    await changes.record(
         conn,
         schedule.id,
         schedule.version,

@@ -17,7 +17,7 @@ from agentsched.service.line import start_waiting
 from agentsched.service.requests import SchedulePatch
 from agentsched.service.schedules import end_problems, name_taken, owned
 from agentsched.settings import Settings
-from agentsched.store import clock, conversations, runs, schedules
+from agentsched.store import changes, clock, conversations, runs, schedules
 from agentsched.store.database import Database
 from agentsched.store.schedules import Retiming, ScheduleRow
 
@@ -67,7 +67,7 @@ async def update(
         )
         retiming = await _retime(conn, row, patch, timing, now)
         await schedules.update(conn, row.id, version, retiming, timing, now)
-        await schedules.record_change(
+        await changes.record(
             conn,
             row.id,
             version + 1,

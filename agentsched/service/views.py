@@ -1,9 +1,10 @@
 """Things as the API, the command line and the tools show them (DESIGN §13)."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from agentsched.core.summary import run_view, summary
 from agentsched.core.timing import Kind, occurrences
@@ -20,6 +21,7 @@ from agentsched.core.words import (
     TaskStatus,
     Trigger,
 )
+from agentsched.store.changes import ChangeRow
 from agentsched.store.conversations import ConversationRow
 from agentsched.store.entries import EntryRow
 from agentsched.store.ledger import RunRow
@@ -87,7 +89,29 @@ class RetryView(View):
     max_delay_seconds: int
 
 
-class ScheduleView(View):
+class PoliciesView(View):
+    """The policies in force, each with its effective value."""
+
+    mode: Mode
+    overlap: Overlap
+    max_concurrency: int | None
+    queue_limit: int | None
+    cancel_grace_seconds: int | None
+    misfire: Misfire
+    misfire_grace_seconds: int
+    start_deadline_seconds: int
+    timeout_seconds: int
+    retry: RetryView
+    pause_after_failures: int | None
+    notify: Notify
+    daily_run_limit: int | None
+    daily_token_limit: int | None
+    max_history_entries: int | None
+
+
+class ScheduleFacts(View):
+    """What a schedule is, beside its policies."""
+
     id: int
     number: int
     conversation_id: int
@@ -100,7 +124,7 @@ class ScheduleView(View):
     at: datetime | None
     timezone: str
     prompt: str
-    mode: Mode
+    agent: AgentView = Field(description="Of `fresh` runs; the others use the conversation's, as it is when they fire")
     status: ScheduleStatus
     pause_reason: PauseReason | None
     pause_note: str | None
@@ -109,24 +133,25 @@ class ScheduleView(View):
     next_runs: list[NextRun]
     consecutive_failures: int
     version: int
-    overlap: Overlap
-    max_concurrency: int | None
-    queue_limit: int | None
-    cancel_grace_seconds: int | None
-    misfire: Misfire
-    misfire_grace_seconds: int
-    start_deadline_seconds: int
-    timeout_seconds: int
-    retry: RetryView
-    pause_after_failures: int | None
-    notify: Notify
     max_runs: int | None
     ends_at: datetime | None
-    daily_run_limit: int | None
-    daily_token_limit: int | None
-    max_history_entries: int | None
     created_at: datetime
     updated_at: datetime
+
+
+class ScheduleView(PoliciesView, ScheduleFacts):
+    """A schedule: its facts, then its policies."""
+
+
+class ChangeView(View):
+    """A change in a schedule's history."""
+
+    id: int
+    version: int = Field(description="The version that it left; pauses and resumes leave it as it is")
+    action: str = Field(description="created, updated, paused, resumed, cancelled, …")
+    actor: str = Field(description="Who: a credential such as `key:3`, or `service`")
+    changes: dict[str, Any] = Field(description="What was asked for")
+    created_at: datetime
 
 
 class RunView(View):
@@ -153,6 +178,32 @@ class RunView(View):
     started_at: datetime | None
     finished_at: datetime | None
     discarded_at: datetime | None
+    requeue_of: int | None
+    dead_letter: bool
+
+
+class DeadLetterDone(View):
+    """A dead letter that is one no longer."""
+
+    run_id: int
+    new_run_id: int | None = Field(description="The run that was made for it; null for one that was discarded")
+
+
+class DeadLetterRefused(View):
+    """A run that stays as it was."""
+
+    run_id: int
+    code: str = Field(description="Stable, for programs")
+    problem: str = Field(description="Why, for people")
+
+
+class DeadLettersDone(View):
+    """What became of the chosen runs, in the order in which they were dealt with."""
+
+    count: int = Field(description="How many were requeued or discarded")
+    runs: list[DeadLetterDone]
+    refused: list[DeadLetterRefused]
+    remaining: int = Field(description="How many more fit, beyond `limit`; ask again for them")
 
 
 class TaskView(View):
@@ -219,14 +270,26 @@ def schedule_view(row: ScheduleRow) -> ScheduleView:
     fields = {name: getattr(row, name) for name in ScheduleView.model_fields if hasattr(row, name)}
     return ScheduleView(
         **fields,
+        agent=AgentView(
+            harness=row.harness,
+            model=row.model,
+            instructions=row.instructions,
+            tools=row.tools,
+            settings=row.settings,
+        ),
         summary=summary(row.timing),
         next_runs=next_runs(row),
-        retry=RetryView(
-            max_attempts=row.retry_max_attempts,
-            initial_delay_seconds=row.retry_initial_delay_seconds,
-            max_delay_seconds=row.retry_max_delay_seconds,
-        ),
+        retry=_retry_view(row._asdict()),
     )
+
+
+def policies_view(policies: Mapping[str, Any]) -> PoliciesView:
+    """Effective policies under the names of ``store.schedules.Definition``."""
+    return PoliciesView(**{**policies, "retry": _retry_view(policies)})
+
+
+def _retry_view(policies: Mapping[str, Any]) -> RetryView:
+    return RetryView(**{name: policies[f"retry_{name}"] for name in RetryView.model_fields})
 
 
 def next_runs(row: ScheduleRow, count: int = NEXT_RUNS) -> list[NextRun]:
@@ -241,6 +304,12 @@ def next_runs(row: ScheduleRow, count: int = NEXT_RUNS) -> list[NextRun]:
             break
         shown.append(instant)
     return [next_run(instant, row.timezone) for instant in shown[:count]]
+
+
+def change_view(row: ChangeRow) -> ChangeView:
+    fields = row._asdict()
+    del fields["schedule_id"]
+    return ChangeView(**fields)
 
 
 def next_run(instant: datetime, timezone: str) -> NextRun:

@@ -5,6 +5,7 @@ from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agentsched.core.timing import Kind, Timing
@@ -60,6 +61,11 @@ class ScheduleRow(NamedTuple):
     daily_run_limit: int | None
     daily_token_limit: int | None
     max_history_entries: int | None
+    harness: str
+    model: str | None
+    instructions: str | None
+    tools: list[str]
+    settings: dict[str, Any]
 
     @property
     def timing(self) -> Timing:
@@ -96,13 +102,20 @@ class Definition(NamedTuple):
 
 
 _VERSIONED = Definition._fields
-_OWN = tuple(name for name in ScheduleRow._fields if name not in _VERSIONED)
+_OF_AGENT = ("harness", "model", "instructions", "tools", "settings")
+_OWN = tuple(name for name in ScheduleRow._fields if name not in (*_VERSIONED, *_OF_AGENT))
+_COLUMNS = [
+    *(f"s.{name}" for name in _OWN),
+    *(f"v.{name}" for name in _VERSIONED),
+    *(f"a.{name}" for name in _OF_AGENT),
+]
 _SELECT = (
-    "SELECT " + ", ".join([*(f"s.{name}" for name in _OWN), *(f"v.{name}" for name in _VERSIONED)]) + "\n"
+    f"SELECT {', '.join(_COLUMNS)}\n"
     "FROM schedules s JOIN schedule_versions v ON v.schedule_id = s.id AND v.version = s.version\n"
+    "JOIN agents a ON a.id = v.agent_id\n"
 )
 
-_READ = text(_SELECT + "WHERE s.id = :id")
+_READ = text(_SELECT + "WHERE s.id = :id").columns(tools=JSONB, settings=JSONB)
 
 _LIST = text(
     _SELECT
@@ -111,16 +124,18 @@ WHERE s.principal_id = :principal_id AND s.status = ANY(CAST(:statuses AS text[]
   AND (CAST(:conversation_id AS bigint) IS NULL OR s.conversation_id = :conversation_id)
 ORDER BY s.id LIMIT :limit
 """
-)
+).columns(tools=JSONB, settings=JSONB)
 
 _LIVE_BY_NAME = text(
     _SELECT + "WHERE s.conversation_id = :conversation_id AND s.name = :name AND s.status IN ('active', 'paused')"
-)
+).columns(tools=JSONB, settings=JSONB)
 
 _LOCK = text("SELECT FROM schedules WHERE id = :id FOR NO KEY UPDATE")
 
-_LOCK_LIVE = text("""
-SELECT id FROM schedules WHERE conversation_id = :conversation_id AND status IN ('active', 'paused')
+_LOCK_UNFINISHED = text("""
+SELECT id FROM schedules s WHERE conversation_id = :conversation_id AND (
+    status IN ('active', 'paused') OR EXISTS (SELECT FROM runs WHERE schedule_id = s.id AND status = 'queued')
+)
 ORDER BY id FOR NO KEY UPDATE
 """)
 
@@ -185,11 +200,6 @@ UPDATE schedules SET runs_admitted = runs_admitted + :admitted, day = :day,
 WHERE id = :id
 """)
 
-_RECORD_CHANGE = text("""
-INSERT INTO schedule_changes (schedule_id, version, action, actor, changes, created_at)
-VALUES (:schedule_id, :version, :action, :actor, CAST(:changes AS jsonb), :now)
-""")
-
 
 async def read(conn: AsyncConnection, schedule_id: int) -> ScheduleRow | None:
     """Read a schedule with the version in force; None if there is none."""
@@ -209,9 +219,9 @@ async def find_live_by_name(conn: AsyncConnection, conversation_id: int, name: s
     return None if row is None else ScheduleRow(*row)
 
 
-async def lock_live(conn: AsyncConnection, conversation_id: int) -> list[int]:
-    """Lock a conversation's live schedules in id order; their ids."""
-    return list((await conn.execute(_LOCK_LIVE, {"conversation_id": conversation_id})).scalars())
+async def lock_unfinished(conn: AsyncConnection, conversation_id: int) -> list[int]:
+    """Lock a conversation's schedules that live or have runs in line, in id order; their ids."""
+    return list((await conn.execute(_LOCK_UNFINISHED, {"conversation_id": conversation_id})).scalars())
 
 
 async def list_page(
@@ -361,30 +371,6 @@ async def set_failures(conn: AsyncConnection, schedule_id: int, failures: int, n
 async def spend(conn: AsyncConnection, schedule_id: int, *, admitted: int, day: date, runs: int = 1) -> None:
     """Count ``runs`` against the schedule's day, and ``admitted`` of them against its ``max_runs``."""
     await conn.execute(_SPEND, {"id": schedule_id, "admitted": admitted, "day": day, "runs": runs})
-
-
-async def record_change(
-    conn: AsyncConnection,
-    schedule_id: int,
-    version: int,
-    *,
-    action: str,
-    actor: str,
-    changes: str,
-    now: datetime,
-) -> None:
-    """Add to the schedule's history; ``changes`` is JSON."""
-    await conn.execute(
-        _RECORD_CHANGE,
-        {
-            "schedule_id": schedule_id,
-            "version": version,
-            "action": action,
-            "actor": actor,
-            "changes": changes,
-            "now": now,
-        },
-    )
 
 
 def _timing_columns(timing: Timing) -> dict[str, Any]:

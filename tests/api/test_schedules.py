@@ -205,3 +205,49 @@ async def test_a_saved_schedule_is_previewed(client: AsyncClient) -> None:
     assert len(preview["next_runs"]) == 100
     for count in ("0", "101", "x"):
         steps.problem(await client.get(path, params={"count": count}), 422)
+
+
+async def test_the_history_says_who_changed_what_and_when(client: AsyncClient, clock: Clock) -> None:
+    await clock.freeze("2026-05-01T00:00:30Z")
+    schedule = await steps.schedule(client, await steps.conversation(client), prompt="look")
+    path = f"/v1/schedules/{schedule['id']}"
+    await client.patch(path, json={"prompt": "look closely"}, headers={"If-Match": "1"})
+    await client.post(f"{path}/pause", json={"note": "holiday"})
+    await client.post(f"{path}/resume", json={"catch_up": "latest"})
+    await client.delete(path)
+
+    found = (await client.get(f"{path}/changes")).json()["items"]
+
+    assert [(each["action"], each["version"]) for each in found] == [
+        ("created", 1),
+        ("updated", 2),
+        ("paused", 2),
+        ("resumed", 2),
+        ("cancelled", 2),
+    ]
+    assert [found[1]["changes"], found[2]["changes"], found[3]["changes"]] == [
+        {"prompt": "look closely"},
+        {"note": "holiday"},
+        {"catch_up": "latest"},
+    ]
+    assert {each["created_at"] for each in found} == {"2026-05-01T00:00:30Z"}
+    assert all(each["actor"].startswith("key:") for each in found)
+    page = (await client.get(f"{path}/changes", params={"limit": 2})).json()
+    rest = (await client.get(f"{path}/changes", params={"cursor": page["next_cursor"]})).json()
+    assert [*page["items"], *rest["items"]] == found
+
+
+async def test_a_preview_shows_the_policies_in_force(client: AsyncClient) -> None:
+    answer = await client.post("/v1/schedules/preview", json={"every": "1h", "timezone": "UTC", "overlap": "allow"})
+    policies = answer.json()["policies"]
+    assert (policies["overlap"], policies["max_concurrency"], policies["misfire_grace_seconds"]) == ("allow", None, 120)
+    schedule = await steps.schedule(client, await steps.conversation(client), overlap="queue", queue_limit=3)
+    saved = (await client.get(f"/v1/schedules/{schedule['id']}/preview")).json()["policies"]
+    assert saved == {name: schedule[name] for name in saved}
+    assert saved["queue_limit"] == 3
+
+
+async def test_a_schedule_shows_the_agent_of_its_fresh_runs(client: AsyncClient) -> None:
+    agent = {"harness": "echo", "model": "m", "instructions": "Be brief.", "tools": ["look"], "settings": {"t": 1}}
+    schedule = await steps.schedule(client, await steps.conversation(client), mode="fresh", agent=agent)
+    assert schedule["agent"] == agent
