@@ -46,6 +46,7 @@ class Settings(BaseSettings):
         None,
         description="The longest outage after which a line of `misfire: skip` is still run; else twice the period",
     )
+    run_retention_days: PositiveInt = Field(90, description="How long ended runs are kept")
     sweep_seconds: PositiveInt = Field(5, description="How often a worker looks for work without being woken")
 
     @model_validator(mode="after")

@@ -20,7 +20,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from agentsched import __version__
 from agentsched.api.docs_page import page
 from agentsched.api.parameters import LARGEST_ID
-from agentsched.api.problems import TITLES, ProblemDetails, address_problem
+from agentsched.api.problems import TITLES, address_problem
 
 Json = dict[str, Any]
 Mode = Literal["validation", "serialization"]
@@ -40,6 +40,9 @@ EXAMPLES: dict[str, Json] = {
     "update_schedule": {"cron": "30 8 * * 1-5"},
     "preview_schedule": {"cron": "0 9 * * 1-5", "timezone": "Europe/Berlin", "count": 3},
     "pause_schedule": {"note": "On holiday"},
+    "create_backfill": {"from": "2026-05-01T00:00:00Z", "to": "2026-05-02T00:00:00Z", "dry_run": True},
+    "requeue_runs": {"error_code": "model_unavailable"},
+    "discard_runs": {"failed_before": "2026-05-01T00:00:00Z"},
 }
 
 
@@ -126,8 +129,8 @@ def _models_of(handler: HTTPRouteHandler) -> Iterator[tuple[type[BaseModel], Mod
     if (data := signature.parameters.get("data")) is not None:
         yield from ((each.annotation, "validation") for each in (data, *data.inner_types) if _is_model(each.annotation))
     for spec in (handler.responses or {}).values():
-        if spec.data_container is ProblemDetails:
-            yield ProblemDetails, "serialization"
+        if isinstance(spec.data_container, type) and issubclass(spec.data_container, BaseModel):
+            yield spec.data_container, "serialization"
 
 
 def _is_model(annotation: Any) -> bool:

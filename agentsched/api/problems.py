@@ -38,6 +38,10 @@ class FieldProblem(BaseModel):
     fix: str = Field(description="What to write instead")
 
 
+def _absent(member: object) -> bool:
+    return member is None
+
+
 class ProblemDetails(BaseModel):
     """A refusal or a failure (RFC 9457)."""
 
@@ -70,6 +74,14 @@ class ProblemDetails(BaseModel):
     detail: str = Field(description="What happened, and what to do about it, for people")
     code: str = Field(description="Stable, for programs; with several `errors` that of the first")
     errors: list[FieldProblem] = Field(description="Everything that is wrong with the request, field by field")
+    count: int | None = Field(
+        None,
+        exclude_if=_absent,
+        description="With `confirmation_required` and `too_many_slots`: how many slots the backfill would run",
+    )
+    count_is_exact: bool | None = Field(
+        None, exclude_if=_absent, description="With `count`; `false`: there are more, too many to be counted"
+    )
 
 
 TITLES = {
@@ -121,14 +133,16 @@ def problem_response(
     *,
     problems: Sequence[Problem] = (),
     headers: Mapping[str, str] | None = None,
+    extra: Mapping[str, Any] | None = None,
 ) -> Response[ProblemDetails]:
-    """An answer with problem details."""
+    """An answer with problem details; ``extra`` are members that only some refusals have."""
     body = ProblemDetails(
         title=TITLES[status],
         status=status,
         detail=detail,
         code=code,
         errors=[field_problem(problem) for problem in problems],
+        **(extra or {}),
     )
     return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
 
@@ -164,6 +178,10 @@ def _service_error(status: HTTPStatus) -> Any:
         return problem_response(status, error.code, error.message)
 
     return handle
+
+
+def _conflict(_: AnyRequest, error: Conflict) -> Response[ProblemDetails]:
+    return problem_response(409, error.code, error.message, extra=error.extra)
 
 
 def _rejected(_: AnyRequest, error: Rejected) -> Response[ProblemDetails]:
@@ -212,7 +230,7 @@ HANDLERS: ExceptionHandlersMap = {
     Refused: _refused,
     Rejected: _rejected,
     NotFound: _service_error(HTTPStatus.NOT_FOUND),
-    Conflict: _service_error(HTTPStatus.CONFLICT),
+    Conflict: _conflict,
     Forbidden: _service_error(HTTPStatus.FORBIDDEN),
     StaleVersion: _service_error(HTTPStatus.PRECONDITION_FAILED),
     ValidationException: _parameters,

@@ -1,5 +1,7 @@
 """What the service refuses, each with a stable code (DESIGN §13). Bad fields are ``core.problems.Refused``."""
 
+from collections.abc import Mapping
+
 
 class ServiceError(Exception):
     """A request that is well-formed and still cannot be done."""
@@ -20,7 +22,11 @@ class NotFound(ServiceError):  # noqa: N818 — named after what happened
 
 
 class Conflict(ServiceError):  # noqa: N818 — named after what happened
-    """The thing is in a state that does not allow this."""
+    """The thing is in a state that does not allow this. ``extra`` are further members of the problem details."""
+
+    def __init__(self, code: str, message: str, *, extra: Mapping[str, object] | None = None) -> None:
+        super().__init__(code, message)
+        self.extra = extra or {}
 
 
 class StaleVersion(ServiceError):  # noqa: N818 — named after what happened

@@ -1,11 +1,13 @@
 """What can be asked for, as pydantic models: the API, the command line and the tools validate with the same ones."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
-from agentsched.core.words import Misfire, Mode, Notify, Overlap
+from agentsched.core.backfill import ASKS_ABOVE, CAP, HIGHEST_CAP
+from agentsched.core.words import Misfire, Mode, Notify, Overlap, Reprocess
 
 Name = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]+$")
@@ -14,6 +16,17 @@ Text = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\x00]*$")]
 Seconds = Annotated[int, Field(ge=0, le=31_536_000)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Id = Annotated[int, Field(ge=1, le=2**63 - 1)]
+
+
+def _in_utc(instant: datetime) -> datetime:
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:
+        raise PydanticCustomError("datetime_out_of_range", "not within the years 1 to 9999 in UTC") from None
+
+
+Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+"""An instant with its offset from UTC, which is where it is stored."""
 
 
 class Request(BaseModel):
@@ -152,3 +165,35 @@ class SimulationRequest(Supposition, NewSchedule):
     """A schedule that is not saved, and what is supposed."""
 
     prompt: Text = Field("simulation", description="Not needed for a simulation")
+
+
+class BackfillRequest(Request):
+    """Slots that have passed, to be run now: those after ``from``, up to ``to``."""
+
+    from_: datetime = Field(alias="from", description="Slots after this instant; may lie before the creation")
+    to: datetime = Field(description="Slots up to this instant, inclusive; before the next fire")
+    reprocess: Reprocess = Field(
+        Reprocess.MISSING,
+        description="`missing`: slots that have not run; `failed`: those that only failed; `all`: every slot",
+    )
+    dry_run: bool = Field(False, description="`true`: only count the slots")
+    confirm: bool = Field(False, description=f"`true`: run more than {ASKS_ABOVE} slots")
+    limit: Annotated[int, Field(ge=1, le=HIGHEST_CAP)] | None = Field(
+        None, description=f"How many slots it may have at most; {CAP} unless given"
+    )
+
+
+class DeadLetterChoice(Request):
+    """Dead letters: named ones, or those that fit all of the criteria."""
+
+    run_ids: Annotated[list[Id], Field(min_length=1, max_length=1000)] | None = Field(
+        None, description="These runs; then no other criterion"
+    )
+    schedule_id: Id | None = Field(None, description="Those of this schedule")
+    error_code: Annotated[str, Field(max_length=200)] | None = Field(
+        None, description="Those that failed with this `error_code`"
+    )
+    failed_after: Instant | None = Field(None, description="Those that failed at this instant or later")
+    failed_before: Instant | None = Field(None, description="Those that failed before this instant")
+    everything: bool = Field(False, alias="all", description="`true`: all, where no other criterion is given")
+    limit: Annotated[int, Field(ge=1, le=1000)] = Field(100, description="At most so many, the oldest first")

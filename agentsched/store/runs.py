@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import text
+from sqlalchemy import CursorResult, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agentsched.core.reasons import reason_text
 from agentsched.core.words import Reason
+from agentsched.store import backfills
 
 _LOCK_FLIGHTS = text("""
 SELECT FROM runs
@@ -33,16 +34,19 @@ WITH cancelled AS (
     UPDATE runs SET status = 'cancelled', retry_at = NULL, cancel_requested_at = coalesce(cancel_requested_at, :now),
                     reason_text = 'cancelled: it was stopped while no worker had it', finished_at = :now
     WHERE id = ANY(CAST(:ids AS bigint[])) AND status IN ('pending', 'retry_wait')
-    RETURNING id
+    RETURNING id, backfill_id
+), stopped AS (
+    UPDATE tasks SET status = 'cancelled', finished_at = :now
+    WHERE run_id IN (SELECT id FROM cancelled) AND status = 'pending'
 )
-UPDATE tasks SET status = 'cancelled', finished_at = :now
-WHERE run_id IN (SELECT id FROM cancelled) AND status = 'pending'
+SELECT DISTINCT backfill_id FROM cancelled WHERE backfill_id IS NOT NULL
 """)
 
 _CANCEL_QUEUED = text("""
 UPDATE runs SET status = 'cancelled', cancel_requested_at = :now, finished_at = :now,
                 reason_text = 'cancelled: it was stopped while it waited in line'
 WHERE id = :id AND status = 'queued'
+RETURNING backfill_id
 """)
 
 _ASK_TO_STOP = text("""
@@ -86,6 +90,7 @@ _FINISH = text("""
 UPDATE runs SET status = :status, retry_at = NULL, error_code = :error_code, error = :error, reason_text = :reason_text,
                 result = :result, usage = CAST(:usage AS jsonb), finished_at = :now
 WHERE id = :id AND status IN ('pending', 'running', 'retry_wait')
+RETURNING backfill_id
 """)
 
 _MISS = text("""
@@ -137,12 +142,12 @@ async def skip_line(
 
 async def cancel_unstarted(conn: AsyncConnection, ids: Sequence[int], now: datetime) -> None:
     """pending or retry_wait → cancelled, with the pending task."""
-    await conn.execute(_CANCEL_UNSTARTED, {"ids": ids, "now": now})
+    await _complete_backfills(conn, await conn.execute(_CANCEL_UNSTARTED, {"ids": ids, "now": now}), now)
 
 
 async def cancel_queued(conn: AsyncConnection, run_id: int, now: datetime) -> None:
     """queued → cancelled."""
-    await conn.execute(_CANCEL_QUEUED, {"id": run_id, "now": now})
+    await _complete_backfills(conn, await conn.execute(_CANCEL_QUEUED, {"id": run_id, "now": now}), now)
 
 
 async def ask_to_stop(conn: AsyncConnection, ids: Sequence[int], now: datetime) -> None:
@@ -190,7 +195,12 @@ class Ending(NamedTuple):
 
 async def finish(conn: AsyncConnection, run_id: int, ending: Ending, now: datetime) -> None:
     """pending, running or retry_wait → completed, failed, cancelled or abandoned."""
-    await conn.execute(_FINISH, {"id": run_id, "now": now, **ending._asdict()})
+    await _complete_backfills(conn, await conn.execute(_FINISH, {"id": run_id, "now": now, **ending._asdict()}), now)
+
+
+async def _complete_backfills(conn: AsyncConnection, ended: CursorResult[Any], now: datetime) -> None:
+    """A backfill ends with its last run. ``ended`` are the backfills of runs that have just ended, null for none."""
+    await backfills.complete_ended(conn, [row[0] for row in ended if row[0] is not None], now)
 
 
 async def miss_unstarted(conn: AsyncConnection, run_id: int, *, text: str, now: datetime) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 from sqlalchemy import text
 
 from agentsched.core.attempt import End
-from agentsched.service import claim, finish, lifecycle, tick, update
+from agentsched.service import backfills, claim, finish, lifecycle, tick, update
 from agentsched.service.caller import Caller
 from agentsched.service.cancel_run import cancel_run
 from agentsched.service.claim import Claimed
-from agentsched.service.requests import SchedulePatch
+from agentsched.service.errors import Conflict
+from agentsched.service.requests import BackfillRequest, SchedulePatch
 from agentsched.service.schedules import get
 from agentsched.service.settle import Report
 from agentsched.settings import Settings
@@ -69,6 +70,7 @@ class Scenario:
             "cancel": self._cancel,
             "cancel_run": self._cancel_run,
             "run_now": self._run_now,
+            "backfill": self._backfill,
         }
 
     async def _tick(self, _: Step) -> None:
@@ -136,6 +138,18 @@ class Scenario:
     async def _run_now(self, step: Step) -> None:
         run = await people.run_now(self.db, self.caller, self.schedule_id)
         self.labels[step.get("label", "")] = run.id
+
+    async def _backfill(self, step: Step) -> None:
+        fields = ("from", "to", "dry_run", "confirm", "limit", "reprocess")
+        request = BackfillRequest.model_validate({name: step[name] for name in fields if name in step})
+        refused = step.get("expect_refused")
+        try:
+            made, _ = await backfills.make(self.db, self.settings, self.caller, self.schedule_id, request)
+        except Conflict as conflict:
+            assert refused == {"status": 409, "count": conflict.extra["count"]}
+        else:
+            assert refused is None
+            assert made.count == step.get("expect_count", made.count)
 
     async def _run_id(self, name: str) -> int:
         if name in self.labels:
