@@ -41,6 +41,10 @@ class Client:
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         return self._send("POST", path, body=body)
 
+    def patch(self, path: str, body: Mapping[str, Any], *, version: int) -> Any:
+        """A patch that is guarded by the version that the caller has read."""
+        return self._send("PATCH", path, body=body, headers={"If-Match": str(version)})
+
     def delete(self, path: str, **query: object) -> Any:
         return self._send("DELETE", path, query=query)
 
@@ -66,11 +70,12 @@ class Client:
         *,
         query: Mapping[str, object] | None = None,
         body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Any:
         http = self._http
         parameters = {name: _query_value(value) for name, value in (query or {}).items() if value is not None}
         try:
-            answer = http.request(method, path, params=parameters, json=body)
+            answer = http.request(method, path, params=parameters, json=body, headers=headers)
         except httpx.TimeoutException as error:
             raise CommandRefused(
                 "no_answer_in_time", f"{http.base_url} did not answer within {TIMEOUT_SECONDS:.0f} s. Try again."

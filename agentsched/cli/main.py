@@ -20,6 +20,7 @@ COMMANDS = {
     "doctor": ("doctor", "doctor"),
     "openapi": ("openapi", "openapi"),
     "chat": ("chat", "chat"),
+    "conversations": ("conversations", "conversations"),
     "schedules": ("schedules", "schedules"),
 }
 """Each command's module and object. A module is imported when its command is asked for: clients start quickly."""

@@ -88,6 +88,11 @@ def as_body(options: Mapping[str, Any]) -> dict[str, Any]:
     if len(timings) != 1:
         got = " and ".join(timings) if timings else "none of them"
         raise click.UsageError(f"Give exactly one of {SAYS_WHEN}; this has {got}.")
+    return as_patch(options)
+
+
+def as_patch(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes that the options ask for."""
     body = {
         name.rstrip("_"): None if options[name] == "none" and name in NUMBERS else options[name]
         for name in (*TEXTS, *CHOICES, "catch_up", *NUMBERS)

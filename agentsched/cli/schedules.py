@@ -6,7 +6,7 @@ import rich_click as click
 
 from agentsched.cli.client import Client, client_options
 from agentsched.cli.output import json_option, print_fields, print_json, print_table, shown
-from agentsched.cli.schedule_options import SAYS_WHEN, as_body, preview_count, schedule_options
+from agentsched.cli.schedule_options import SAYS_WHEN, as_body, as_patch, preview_count, schedule_options
 from agentsched.core.words import RunStatus, ScheduleStatus
 
 PATH = "/v1/schedules"
@@ -92,6 +92,33 @@ def create(client: Client, conversation: int, prompt: str, as_json: bool, **opti
     else:
         click.echo(f"Schedule {made['id']} is {made['status']}: {made['summary']}.")
         _print_next(made)
+
+
+@schedules.command()
+@schedule_argument
+@click.option("--prompt", help="What the agent is asked at every fire from now on.")
+@click.option("--version", type=int, help="Only if the schedule is still at this version.  [the one it has now]")
+@schedule_options
+@json_option
+@client_options
+def update(
+    client: Client, schedule: int, prompt: str | None, version: int | None, as_json: bool, **options: Any
+) -> None:
+    """Change a schedule; what is not given stays as it is.
+
+    A new timing counts from now. For example: agentsched schedules update 1 --cron '30 8 * * 1-5'
+    """
+    body = as_patch(options) | ({} if prompt is None else {"prompt": prompt})
+    if not body:
+        raise click.UsageError("Give at least one option that says what to change.")
+    if version is None:
+        version = client.get(f"{PATH}/{schedule}")["version"]
+    changed = client.patch(f"{PATH}/{schedule}", body, version=version)
+    if as_json:
+        print_json(changed)
+    else:
+        click.echo(f"Schedule {schedule} is at version {changed['version']}: {changed['summary']}.")
+        _print_next(changed)
 
 
 @schedules.command()
