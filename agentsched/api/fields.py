@@ -27,6 +27,7 @@ _WORDS = {
     "less_than_equal": ("out_of_range", "It is too large.", "Send {le} or less."),
     "string_too_short": ("too_short", "It is empty.", "Send at least {min_length} character."),
     "string_too_long": ("too_long", "It is too long.", "Send at most {max_length} characters."),
+    "too_short": ("too_short", "There are too few.", "Send at least {min_length}."),
     "too_long": ("too_long", "There are too many.", "Send at most {max_length}."),
     "string_pattern_mismatch": ("control_characters", "It contains control characters.", "Leave them out."),
 }
@@ -87,7 +88,7 @@ def _words(details: ErrorDetails, known: list[str]) -> tuple[str, str, str]:
     if kind in _WORDS:
         code, problem, fix = _WORDS[kind]
         return code, problem, fix.format(**context)
-    if kind.startswith("datetime"):
+    if kind.startswith("datetime") or kind == "timezone_aware":
         return "wrong_instant", "It has to be an instant.", "Write one such as `2026-12-03T09:00:00Z`."
     return "invalid_value", f"{details['msg']}.", f"The specification says what `{name}` may be."
 

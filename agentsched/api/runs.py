@@ -29,6 +29,10 @@ class RunOrder(StrEnum):
 
 
 Statuses = Annotated[list[RunStatus] | None, QueryParameter(description="Only runs of these statuses; may be repeated")]
+DeadLetter = Annotated[
+    bool | None,
+    QueryParameter(description="`true`: only failed runs that nobody has requeued or discarded; `false`: only others"),
+]
 Order = Annotated[RunOrder, QueryParameter(description="`newest` first, or `fire_at`: the order of the ledger")]
 
 
@@ -37,12 +41,13 @@ async def list_runs(
     parts: WithParts,
     caller: WithCaller,
     status: Statuses = None,
+    dead_letter: DeadLetter = None,
     order: Order = RunOrder.NEWEST,
     limit: Limit = DEFAULT_PAGE,
     cursor: Cursor = None,
 ) -> Page[RunView]:
     """The runs of all schedules."""
-    return await _page(parts, caller, None, status, order, limit, cursor)
+    return await _page(parts, caller, None, status, dead_letter, order, limit, cursor)
 
 
 @get("/v1/schedules/{schedule_id:int}/runs", operation_id="list_schedule_runs", responses=may_answer(404, 422))
@@ -51,12 +56,13 @@ async def list_schedule_runs(
     caller: WithCaller,
     schedule_id: ScheduleId,
     status: Statuses = None,
+    dead_letter: DeadLetter = None,
     order: Order = RunOrder.NEWEST,
     limit: Limit = DEFAULT_PAGE,
     cursor: Cursor = None,
 ) -> Page[RunView]:
     """The runs of a schedule."""
-    return await _page(parts, caller, schedule_id, status, order, limit, cursor)
+    return await _page(parts, caller, schedule_id, status, dead_letter, order, limit, cursor)
 
 
 async def _page(
@@ -64,6 +70,7 @@ async def _page(
     caller: WithCaller,
     schedule_id: int | None,
     statuses: list[RunStatus] | None,
+    dead_letter: bool | None,
     order: RunOrder,
     limit: int,
     cursor: str | None,
@@ -73,6 +80,7 @@ async def _page(
         caller,
         schedule_id=schedule_id,
         statuses=statuses,
+        dead_letter=dead_letter,
         ledger_order=order is RunOrder.FIRE_AT,
         after=_after(cursor, order),
         limit=limit + 1,

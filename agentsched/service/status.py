@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agentsched.service.caller import Caller
-from agentsched.store import clock, status, ticks, workers
+from agentsched.store import clock, dead_letters, status, ticks, workers
 from agentsched.store.database import Database
 from agentsched.store.migrate import is_current
 from agentsched.store.ticks import TickRow
@@ -22,6 +22,7 @@ class Status:
     tick_is_late: bool
     schedules: dict[str, int]
     runs: dict[str, int]
+    dead_letters: int
     tasks: dict[str, int]
     workers: list[Worker]
     unserved_harnesses: dict[str, int]
@@ -41,6 +42,7 @@ async def read_status(db: Database, caller: Caller) -> Status:
             tick_is_late=last is None or (now - last.minute).total_seconds() > LATE_TICK_SECONDS,
             schedules=await status.schedules_by_status(conn, caller.principal_id),
             runs=await status.live_runs_by_status(conn, caller.principal_id),
+            dead_letters=await dead_letters.count(conn, caller.principal_id),
             tasks=await status.live_tasks_by_status(conn, caller.principal_id),
             workers=present,
             unserved_harnesses={name: count for name, count in pending.items() if name not in served},

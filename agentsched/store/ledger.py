@@ -8,6 +8,8 @@ from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from agentsched.store.dead_letters import DEAD_LETTER
+
 
 class RunFacts(NamedTuple):
     """A run with its version's prompt and policies, as the end of an attempt needs it."""
@@ -61,6 +63,8 @@ class RunRow(NamedTuple):
     started_at: datetime | None
     finished_at: datetime | None
     discarded_at: datetime | None
+    requeue_of: int | None
+    dead_letter: bool
     harness: str | None
 
 
@@ -73,10 +77,11 @@ FROM runs r JOIN schedule_versions v ON v.schedule_id = r.schedule_id AND v.vers
 WHERE r.id = :id
 """)
 
-_SELECT = """
+_SELECT = f"""
 SELECT r.id, r.schedule_id, r.version, r.conversation_id, r.trigger, r.fire_at, r.occurrence_key, r.status, r.reason,
        r.reason_text, r.attempt, r.restarts, r.missed_count, r.missed_until, r.retry_at, r.error_code, r.error,
        r.cancel_requested_at, r.result, r.usage, r.created_at, r.started_at, r.finished_at, r.discarded_at,
+       r.requeue_of, {DEAD_LETTER},
        (SELECT harness FROM tasks WHERE run_id = r.id AND status = 'pending')
 FROM runs r
 WHERE r.principal_id = :principal_id
@@ -95,23 +100,27 @@ _FILTER = """
 
 _READ = text(_SELECT + "AND r.id = :id").columns(usage=JSONB)
 
-_NEWEST_FIRST = text(
-    _SELECT
-    + _FILTER
-    + """
+_NEWEST_FIRST = """
   AND (CAST(:id AS bigint) IS NULL OR r.id < :id)
 ORDER BY r.id DESC LIMIT :limit
 """
-).columns(usage=JSONB)
 
-_LEDGER_ORDER = text(
-    _SELECT
-    + _FILTER
-    + """
+_LEDGER_ORDER = """
   AND (CAST(:id AS bigint) IS NULL OR (r.fire_at, r.id) > (CAST(:fire_at AS timestamptz), :id))
 ORDER BY r.fire_at, r.id LIMIT :limit
 """
-).columns(usage=JSONB)
+
+# A statement for each answer, so that the index of the dead letters is used whatever plan is kept.
+_DEAD = {None: "", True: f"  AND {DEAD_LETTER}", False: f"  AND NOT {DEAD_LETTER}"}
+
+LISTS = {
+    (ledger_order, dead): text(_SELECT + _FILTER + only + (_LEDGER_ORDER if ledger_order else _NEWEST_FIRST)).columns(
+        usage=JSONB
+    )
+    for ledger_order in (False, True)
+    for dead, only in _DEAD.items()
+}
+"""By (in the order of the ledger, dead letters only or all others only)."""
 
 
 async def read_facts(conn: AsyncConnection, run_id: int) -> RunFacts | None:
@@ -138,16 +147,18 @@ async def list_page(
     schedule_id: int | None,
     conversation_id: int | None,
     statuses: Sequence[str] | None,
+    dead_letter: bool | None = None,
     ledger_order: bool,
     after: tuple[datetime, int] | None,
     limit: int,
 ) -> list[RunRow]:
     """Runs of a schedule, of a conversation's schedules, or of all, from behind ``after`` on.
 
-    Newest first, or in the order of the ledger: (fire_at, id).
+    ``dead_letter``: only those that are one, or only those that are none. Newest first, or in the order of the
+    ledger: (fire_at, id).
     """
     rows = await conn.execute(
-        _LEDGER_ORDER if ledger_order else _NEWEST_FIRST,
+        LISTS[ledger_order, dead_letter],
         {
             "principal_id": principal_id,
             "schedule_id": schedule_id,

@@ -11,9 +11,6 @@ WHERE s.principal_id = :principal_id AND r.status IN ('pending', 'running', 'ret
 UNION ALL
 SELECT 'queued', count(*) FROM schedules s JOIN runs r ON r.schedule_id = s.id
 WHERE s.principal_id = :principal_id AND r.status = 'queued' HAVING count(*) > 0
-UNION ALL
-SELECT 'failed', count(*) FROM runs
-WHERE principal_id = :principal_id AND status = 'failed' AND discarded_at IS NULL HAVING count(*) > 0
 """)
 
 _TASKS = text("""
@@ -32,7 +29,7 @@ async def schedules_by_status(conn: AsyncConnection, principal_id: int) -> dict[
 
 
 async def live_runs_by_status(conn: AsyncConnection, principal_id: int) -> dict[str, int]:
-    """How many runs wait, run, or lie failed until somebody requeues or discards them."""
+    """How many runs wait and how many are in flight."""
     return await _counts(conn, _RUNS, principal_id)
 
 
