@@ -10,6 +10,14 @@ from agentsched.core.words import Reason, RunStatus, ScheduleStatus
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
+_WORDS = {
+    RunStatus.CANCELLED: "cancelled to make way for a newer one",
+    RunStatus.ABANDONED: "abandoned because it was too late to go on once the service was back",
+    RunStatus.RUNNING: "still running at the end",
+    RunStatus.RETRY_WAIT: "waiting for the next attempt at the end",
+    RunStatus.QUEUED: "still in line at the end",
+}
+
 
 def outcome(plan: Plan, simulation: Simulation) -> str:
     """Such as "24 slots: 12 completed, 12 skipped because the run before still held the slot. The longest wait …"."""
@@ -39,13 +47,19 @@ def duration(seconds: int) -> str:
 
 
 def _parts(plan: Plan, simulation: Simulation) -> Iterator[str]:
-    for status, count in simulation.totals.items():
-        if status is RunStatus.FAILED:
-            yield from _failures(plan, simulation)
-        elif status not in (RunStatus.SKIPPED, RunStatus.MISSED):
-            yield f"{count} {_status(status)}"
+    """What ran, then what did not, then what goes on."""
+    totals = simulation.totals
+    if RunStatus.COMPLETED in totals:
+        yield f"{totals[RunStatus.COMPLETED]} completed"
+    yield from _failures(plan, simulation)
+    for status in (RunStatus.CANCELLED, RunStatus.ABANDONED):
+        if status in totals:
+            yield f"{totals[status]} {_WORDS[status]}"
     for reason, count in simulation.reasons.items():
         yield f"{count} {_reason(reason, plan.limits.cap)}"
+    for status in (RunStatus.RUNNING, RunStatus.RETRY_WAIT, RunStatus.QUEUED):
+        if status in totals:
+            yield f"{totals[status]} {_WORDS[status]}"
 
 
 def _failures(plan: Plan, simulation: Simulation) -> Iterator[str]:
@@ -59,24 +73,6 @@ def _failures(plan: Plan, simulation: Simulation) -> Iterator[str]:
                 yield f"{count} failed because their workers died again and again"
             case _:
                 yield f"{count} failed"
-
-
-def _status(status: RunStatus) -> str:
-    match status:
-        case RunStatus.COMPLETED | RunStatus.FAILED | RunStatus.SKIPPED | RunStatus.MISSED:
-            return status.value
-        case RunStatus.CANCELLED:
-            return "cancelled to make way for a newer one"
-        case RunStatus.ABANDONED:
-            return "abandoned because their worker died and it was too late to start again"
-        case RunStatus.RUNNING | RunStatus.PENDING:
-            return "still running at the end"
-        case RunStatus.RETRY_WAIT:
-            return "waiting for the next attempt at the end"
-        case RunStatus.QUEUED:
-            return "still in line at the end"
-        case _:
-            assert_never(status)
 
 
 def _reason(reason: Reason, cap: int | None) -> str:

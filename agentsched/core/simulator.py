@@ -74,6 +74,7 @@ class _Run:
         self.in_line = 0
         self.attempt = 1
         self.losses = 0
+        self.restarts = 0
         self.fails = False
         self.first_started_at: datetime | None = None
         self.started_at = fire_at
@@ -95,7 +96,7 @@ class _Run:
             ended_at=self.ended_at,
             waited_seconds=None if started is None else int((started - self.fire_at).total_seconds()),
             attempts=0 if started is None else self.attempt,
-            restarts=self.losses,
+            restarts=self.restarts,
             in_line=self.in_line,
         )
 
@@ -328,6 +329,7 @@ class _Simulator:
             case "retry":
                 self._await_retry(run, verdict)
             case "restart":
+                run.restarts += 1
                 self._work_on(run, now)
             case _:
                 assert_never(verdict.outcome)
