@@ -16,6 +16,11 @@ def manual_key(request_id: str) -> str:
     return f"manual:{request_id}"
 
 
+def hook_key(delivery_id: int) -> str:
+    """The key of a webhook delivery's run; the sender's own key is kept with the delivery."""
+    return f"hook:{delivery_id}"
+
+
 def backfill_key(backfill_id: int, fire_at: datetime) -> str:
     """The key of a backfill's run: another backfill may run the same slot again."""
     return f"backfill:{backfill_id}:{fire_at.astimezone(UTC):{_STAMP}}"
