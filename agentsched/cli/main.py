@@ -22,6 +22,7 @@ COMMANDS = {
     "chat": ("chat", "chat"),
     "conversations": ("conversations", "conversations"),
     "schedules": ("schedules", "schedules"),
+    "runs": ("runs", "runs"),
 }
 """Each command's module and object. A module is imported when its command is asked for: clients start quickly."""
 

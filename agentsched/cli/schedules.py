@@ -6,6 +6,8 @@ import rich_click as click
 
 from agentsched.cli.client import Client, client_options
 from agentsched.cli.output import json_option, print_fields, print_json, print_table, shown
+from agentsched.cli.pages import beginning, cursor_option, limit_option, say_more
+from agentsched.cli.runs import print_runs
 from agentsched.cli.schedule_options import SAYS_WHEN, as_body, as_patch, preview_count, schedule_options
 from agentsched.core.words import RunStatus, ScheduleStatus
 
@@ -13,8 +15,6 @@ PATH = "/v1/schedules"
 
 schedule_argument = click.argument("schedule", type=int, metavar="SCHEDULE")
 conversation_argument = click.argument("conversation", type=int, metavar="CONVERSATION")
-limit_option = click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most.")
-cursor_option = click.option("--cursor", help="Go on after a page, with its next_cursor.")
 
 
 @click.group()
@@ -53,12 +53,12 @@ def list_(
                 each["summary"],
                 each["status"],
                 _next(each),
-                _start(each["prompt"]),
+                beginning(each["prompt"]),
             )
             for each in page["items"]
         ),
     )
-    _say_more(page)
+    say_more(page)
 
 
 @schedules.command()
@@ -211,22 +211,8 @@ def runs(client: Client, schedule: int, status: tuple[str, ...], limit: int, cur
     page = client.get(f"{PATH}/{schedule}/runs", status=status or None, limit=limit, cursor=cursor)
     if as_json:
         print_json(page)
-        return
-    print_table(
-        ("ID", "FIRE", "TRIGGER", "STATUS", "CONVERSATION", "WHAT HAPPENED"),
-        (
-            (
-                each["id"],
-                each["fire_at"],
-                each["trigger"],
-                each["status"] if each["reason"] is None else f"{each['status']} ({each['reason']})",
-                each["conversation_id"],
-                _start(each["error"] or each["reason_text"] or each["result"] or ""),
-            )
-            for each in page["items"]
-        ),
-    )
-    _say_more(page)
+    else:
+        print_runs(page)
 
 
 @schedules.command()
@@ -248,7 +234,7 @@ def changes(client: Client, schedule: int, limit: int, cursor: str | None, as_js
             for each in page["items"]
         ),
     )
-    _say_more(page)
+    say_more(page)
 
 
 def _print_next(schedule: dict[str, Any]) -> None:
@@ -267,13 +253,3 @@ def _print_change(client: Client, schedule: int, answer: dict[str, Any] | None, 
 
 def _next(schedule: dict[str, Any]) -> str:
     return str(schedule["next_runs"][0]["local"]) if schedule["next_runs"] else ""
-
-
-def _start(text: str, width: int = 60) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else f"{line[: width - 1]}…"
-
-
-def _say_more(page: dict[str, Any]) -> None:
-    if page["next_cursor"] is not None:
-        click.echo(f"There are more: --cursor {page['next_cursor']}", err=True)
