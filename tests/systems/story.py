@@ -2,12 +2,13 @@
 
 import re
 
+from agentsched.service import tick
 from agentsched.service.schedules import get
 from agentsched.store.ledger import RunRow
 from agentsched.store.schedules import ScheduleRow
 from tests.conformance.scenarios import Scenario
 
-Outcome = tuple[str, str, str | None]
+LedgerRow = tuple[str, str, str | None]
 """The clock of a run's fire_at, its status, and its reason."""
 
 INSTANTS = ("run", "expect_run", "expect_retry_at")
@@ -37,12 +38,17 @@ class Story(Scenario):
         for time in times:
             await self.at(time, "tick")
 
+    async def sweeps(self, time: str) -> None:
+        """A sweep at this time, which is a tick where the minute has none yet."""
+        await self.clock.freeze(instant(time))
+        await tick.sweep(self.db, self.settings)
+
     async def runs(self, time: str, run: str, worker: str = "w1") -> None:
         """A worker takes this run, which is the next one, and completes it."""
         await self.at(time, "claim", worker=worker, expect_run=run)
         await self.at(time, "complete", run=run)
 
-    async def outcome(self) -> list[Outcome]:
+    async def outcome(self) -> list[LedgerRow]:
         """The whole ledger in its order."""
         return [(f"{row.fire_at:%H:%M}", row.status, row.reason) for row in await self.ledger()]
 
