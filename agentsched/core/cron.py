@@ -4,7 +4,9 @@
 expanded sets is done here, on a naive calendar. What a slot means at a change of the clocks is `localtime`'s.
 """
 
-from collections.abc import Iterable
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import MAXYEAR, date
 from functools import lru_cache
@@ -32,6 +34,8 @@ class Cron:
     days: tuple[int, ...] = field(compare=False, repr=False)
     """The days of a month that match, by 4 x (weekday of its 1st, Monday = 0) + (its length - 28)."""
 
+    times: "array[int]" = field(compare=False, repr=False)
+    """The slots of a day that matches, in minutes since midnight, ascending."""
     elapsed: bool = field(compare=False, repr=False)
     """Whether it follows elapsed time when the clocks change: its minute or hour starts with `*`."""
     either_day: bool = field(compare=False, repr=False)
@@ -48,44 +52,28 @@ class Cron:
             raise ValueError(f"{self.normalised} never occurs, which parse refuses")
         return gap
 
-    def times(self) -> list[int]:
-        """The slots of a day that matches, in minutes since midnight, ascending."""
-        return [hour * 60 + minute for hour in members(self.hours) for minute in members(self.minutes)]
-
     def days_of(self, year: int, month: int) -> int:
         """The days of that month that match, as a mask."""
         return self._days_of(month, date(year, month, 1).weekday(), days_in_month(year, month))
 
-    def next_wall(self, first: int, before: int) -> int | None:
-        """The first slot in [first, before) on the wall clock, in minutes since 1970-01-01 00:00."""
+    def walls(self, first: int, before: int) -> Iterator[int]:
+        """Every slot in [first, before) on the wall clock, ascending, in minutes since 1970-01-01 00:00."""
         day, minute = divmod(first, MINUTES_IN_DAY)
-        slot = self._next_in_day(minute)
-        found = self._next_day(day if slot is not None else day + 1, (before - 1) // MINUTES_IN_DAY)
-        if found is None:
-            return None
-        if slot is None or found != day:
-            slot = _lowest(self.hours) * 60 + _lowest(self.minutes)
-        wall = found * MINUTES_IN_DAY + slot
-        return wall if wall < before else None
-
-    def _next_in_day(self, minute_of_day: int) -> int | None:
-        hour, minute = divmod(minute_of_day, 60)
-        if self.hours >> hour & 1 and self.minutes >> minute:
-            return hour * 60 + minute + _lowest(self.minutes >> minute)
-        later = self.hours >> hour + 1
-        return (hour + 1 + _lowest(later)) * 60 + _lowest(self.minutes) if later else None
-
-    def _next_day(self, first: int, last: int) -> int | None:
-        last = min(last, _LAST_DAY)
-        while first <= last:
-            at = date.fromordinal(first + EPOCH_DAY)
-            day, length = at.day, days_in_month(at.year, at.month)
-            later = self._days_of(at.month, (at.weekday() - day + 1) % 7, length) >> day
-            if later:
-                found = first + _lowest(later)
-                return found if found <= last else None
-            first += length - day + 1
-        return None
+        passed = bisect_left(self.times, minute)
+        last_day = min((before - 1) // MINUTES_IN_DAY, _LAST_DAY)
+        while day <= last_day:
+            at = date.fromordinal(day + EPOCH_DAY)
+            in_month, length = at.day, days_in_month(at.year, at.month)
+            ahead = self._days_of(at.month, (at.weekday() - in_month + 1) % 7, length) >> in_month
+            while ahead:
+                midnight = (day + _lowest(ahead)) * MINUTES_IN_DAY
+                for time in self.times if midnight >= first else self.times[passed:]:
+                    wall = midnight + time
+                    if wall >= before:
+                        return
+                    yield wall
+                ahead &= ahead - 1
+            day += length - in_month + 1
 
     def _days_of(self, month: int, first_weekday: int, length: int) -> int:
         return self.days[4 * first_weekday + length - _SHORTEST_MONTH] if self.months >> month & 1 else 0
@@ -104,10 +92,11 @@ def parse(expression: str) -> Cron:
     minutes, hours, days, months, weekdays = expanded.expanded
     minute_text, hour_text, day_text, _, weekday_text = normalised.split()
     either_day = not starts_with_star(day_text) and not starts_with_star(weekday_text)
+    minute_mask, hour_mask = _mask(minutes, range(60)), _mask(hours, range(24))
     cron = Cron(
         normalised=normalised,
-        minutes=_mask(minutes, range(60)),
-        hours=_mask(hours, range(24)),
+        minutes=minute_mask,
+        hours=hour_mask,
         months=_mask(months, range(1, 13)),
         days=_days(
             days=days,
@@ -116,6 +105,7 @@ def parse(expression: str) -> Cron:
             nth={weekday: frozenset(which) for weekday, which in expanded.nth_weekday_of_month.items()},
             either=either_day,
         ),
+        times=_times(hour_mask, minute_mask),
         elapsed=starts_with_star(minute_text) or starts_with_star(hour_text),
         either_day=either_day,
     )
@@ -126,12 +116,17 @@ def parse(expression: str) -> Cron:
 
 @lru_cache(maxsize=16_384)
 def _gap(cron: Cron) -> Gap | None:
-    return smallest_gap(cron.times(), cron.days_of)
+    return smallest_gap(cron.times, cron.days_of)
 
 
 def members(mask: int) -> list[int]:
     """The values in a mask, ascending."""
     return [value for value in range(mask.bit_length()) if mask >> value & 1]
+
+
+def _times(hours: int, minutes: int) -> "array[int]":
+    # An array, because a list of every minute of the day takes 50 KB, and thousands of expressions are kept.
+    return array("H", (hour * 60 + minute for hour in members(hours) for minute in members(minutes)))
 
 
 def _lowest(mask: int) -> int:

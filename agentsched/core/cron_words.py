@@ -50,7 +50,7 @@ def _listed_times(cron: Cron) -> list[str]:
         return []
     if len(minutes) == 1 and len(hours) > 1 and (_every_nth_hour(hour) or len(_cyclic_run(hours, 24)) > 3):
         return []
-    return [clock(time) for time in cron.times()]
+    return [clock(time) for time in cron.times]
 
 
 def _rhythm(cron: Cron) -> tuple[str, bool]:

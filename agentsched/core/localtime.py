@@ -7,7 +7,7 @@ the way time passes, which two datetimes of one zone do not.
 Offsets are whole minutes in every zone since 1972; older ones are cut to the minute.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import MAXYEAR, UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -25,8 +25,8 @@ _LONGEST_BRIDGED_GAP = 3 * 60
 # No zone changes its offset twice within this many minutes: a test asks the database.
 PROBE = 3 * 24 * 60
 
-NextWall = Callable[[int, int], int | None]
-"""(first, before) → the first slot on the wall clock in [first, before), or None."""
+Walls = Callable[[int, int], Iterator[int]]
+"""(first, before) → the slots on the wall clock in [first, before), ascending."""
 
 
 class Segment(NamedTuple):
@@ -52,11 +52,11 @@ def to_minutes(instant: datetime) -> int:
 
 def from_minutes(minutes: int) -> datetime:
     """The aware UTC instant at which this minute begins."""
-    return EPOCH + timedelta(minutes=minutes)
+    return EPOCH + minutes * MINUTE
 
 
-def next_instant(next_wall: NextWall, *, elapsed: bool, timezone: str, after: int) -> int | None:
-    """The first occurrence strictly after the UTC minute `after`, or None before the year 9999.
+def instants(walls: Walls, *, elapsed: bool, timezone: str, after: int) -> Iterator[int]:
+    """Every occurrence strictly after the UTC minute `after` and before the year 9999, ascending.
 
     With `elapsed` every instant whose wall clock is a slot is an occurrence. Without, slots are fixed times:
     in a repeated hour the first instant only, in a gap of less than three hours the first instant after it.
@@ -71,14 +71,14 @@ def next_instant(next_wall: NextWall, *, elapsed: bool, timezone: str, after: in
                 if (
                     0 < shift < _LONGEST_BRIDGED_GAP
                     and after < start
-                    and next_wall(start + offset_before, start + offset) is not None
+                    and next(walls(start + offset_before, start + offset), None) is not None
                 ):
-                    return start
+                    yield start
+                    first += 1
                 first = max(first, start + offset_before)
-            slot = next_wall(first, end + offset)
-            if slot is not None:
-                return slot - offset
-    return None
+            for slot in walls(first, end + offset):
+                yield slot - offset
+            after = end - 1
 
 
 def instant_of(wall: datetime, timezone: str) -> datetime | Gap:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 from typing import assert_never
 
 from agentsched.core.cron import parse
 from agentsched.core.cron_spread import clock, spread_out
 from agentsched.core.durations import format_minutes, in_words, parse_duration
-from agentsched.core.localtime import MINUTE, from_minutes, next_instant, to_minutes
+from agentsched.core.localtime import MINUTE, from_minutes, instants, to_minutes
 from agentsched.core.problems import Problem, Refused
 from agentsched.core.wall_clock import parse_at, round_up_to_minute
 from agentsched.core.zones import zone
@@ -53,18 +54,10 @@ class Timing:
 
 def next_occurrence(timing: Timing, after: datetime) -> datetime | None:
     """The first occurrence strictly after `after` (aware), in UTC; None if there is none."""
-    match timing.kind:
-        case Kind.CRON:
-            found = _next_of_cron(timing.cron or "", timing.timezone, to_minutes(after))
-            return None if found is None else from_minutes(found)
-        case Kind.INTERVAL:
-            return _next_of_interval(timing, after)
-        case Kind.ONCE:
-            return timing.at if timing.at is not None and timing.at > after else None
-        case Kind.WEBHOOK:
-            return None
-        case _ as never:
-            assert_never(never)
+    if timing.kind is Kind.CRON:
+        found = _next_of_cron(timing.cron or "", timing.timezone, to_minutes(after))
+        return None if found is None else from_minutes(found)
+    return next(_walk(timing, after), None)
 
 
 def occurrences(timing: Timing, after: datetime, until: datetime | None = None) -> Iterator[datetime]:
@@ -72,8 +65,12 @@ def occurrences(timing: Timing, after: datetime, until: datetime | None = None) 
 
     This is what the tick, the preview, the backfill and the tools ask.
     """
+    # The first is memoised, and often one too many: after a short outage thousands of schedules ask for the same.
+    first = next_occurrence(timing, after)
+    if first is None:
+        return
     last = after
-    while (instant := next_occurrence(timing, last)) is not None:
+    for instant in chain((first,), _walk(timing, first)):
         if instant <= last:
             raise AssertionError(f"{instant} does not come after {last}: {timing}")
         if until is not None and instant > until:
@@ -82,21 +79,42 @@ def occurrences(timing: Timing, after: datetime, until: datetime | None = None) 
         last = instant
 
 
+def _walk(timing: Timing, after: datetime) -> Iterator[datetime]:
+    match timing.kind:
+        case Kind.CRON:
+            return map(from_minutes, _walk_cron(timing.cron or "", timing.timezone, to_minutes(after)))
+        case Kind.INTERVAL:
+            return _walk_interval(timing, after)
+        case Kind.ONCE:
+            return iter([timing.at] if timing.at is not None and timing.at > after else [])
+        case Kind.WEBHOOK:
+            return iter([])
+        case _ as never:
+            assert_never(never)
+
+
+def _walk_cron(expression: str, timezone: str, after: int) -> Iterator[int]:
+    cron = parse(expression)
+    return instants(cron.walls, elapsed=cron.elapsed, timezone=timezone, after=after)
+
+
 @lru_cache(maxsize=32_768)
 def _next_of_cron(expression: str, timezone: str, after: int) -> int | None:
-    cron = parse(expression)
-    return next_instant(cron.next_wall, elapsed=cron.elapsed, timezone=timezone, after=after)
+    return next(_walk_cron(expression, timezone, after), None)
 
 
-def _next_of_interval(timing: Timing, after: datetime) -> datetime | None:
+def _walk_interval(timing: Timing, after: datetime) -> Iterator[datetime]:
     if timing.every_minutes is None or timing.anchor_at is None:
-        return None
+        return
     every = timing.every_minutes * MINUTE
     count = max(1, (after - timing.anchor_at) // every + 1)
     try:
-        return timing.anchor_at.astimezone(UTC) + count * every
+        instant = timing.anchor_at.astimezone(UTC) + count * every
+        while True:
+            yield instant
+            instant += every
     except OverflowError:
-        return None
+        return
 
 
 def smallest_gap_minutes(timing: Timing) -> int | None:

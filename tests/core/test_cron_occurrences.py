@@ -31,6 +31,15 @@ CHANGES = [
     for zone, year in YEARS.items()
     for change in oracle.changes_of_clocks(zone, utc(f"{year - 1}-12-15"), utc(f"{year + 1}-01-15"))
 ]
+# Gaps too long to be made up for, of three hours and of a day; clocks that change by half an hour and by two.
+RARE_CHANGES = [
+    ("Antarctica/Casey", utc("2009-10-17T18:00")),
+    ("Pacific/Kwajalein", utc("1993-08-21T12:00")),
+    ("Asia/Pyongyang", utc("2018-05-04T15:00")),
+    ("Antarctica/Troll", utc("2026-03-29T01:00")),
+    ("Antarctica/Troll", utc("2026-10-25T01:00")),
+]
+ALL_CHANGES = CHANGES + RARE_CHANGES
 
 
 def cron(expression: str, zone: str) -> Timing:
@@ -53,7 +62,7 @@ def test_every_zone_changes_its_clocks() -> None:
 
 
 @bounded(200)
-@given(change=st.sampled_from(CHANGES), data=st.data(), start=st.integers(1, 40 * 60))
+@given(change=st.sampled_from(ALL_CHANGES), data=st.data(), start=st.integers(1, 40 * 60))
 def test_around_a_change_of_the_clocks(change: tuple[str, datetime], data: st.DataObject, start: int) -> None:
     zone, at = change
     hour = (at - timedelta(minutes=1)).astimezone(oracle.pinned_zone(zone)).hour
@@ -147,6 +156,32 @@ def test_occurrences_are_whole_minutes_that_increase(expression: Expression, zon
         last = instant
 
 
+@bounded(300)
+@given(
+    change=st.sampled_from(ALL_CHANGES),
+    data=st.data(),
+    start=st.integers(-60, 40 * 60),
+    length=st.integers(0, 400 * 1440),
+)
+def test_the_walk_is_next_occurrence_repeated(
+    change: tuple[str, datetime], data: st.DataObject, start: int, length: int
+) -> None:
+    zone, at = change
+    hour = (at - timedelta(minutes=1)).astimezone(oracle.pinned_zone(zone)).hour
+    expression = data.draw(st.one_of(frequent(hour), expressions()))
+    assume(occurs(expression))
+    timing = cron(expression.text, zone)
+    after = at - timedelta(minutes=start)
+    until = after + timedelta(minutes=length)
+    walked = list(islice(occurrences(timing, after, until), 400))
+    repeated: list[datetime] = []
+    instant = next_occurrence(timing, after)
+    while instant is not None and instant <= until and len(repeated) < 400:
+        repeated.append(instant)
+        instant = next_occurrence(timing, instant)
+    assert walked == repeated
+
+
 @bounded(60)
 @given(expression=expressions(), zone=st.sampled_from(sorted(YEARS)), skip=st.integers(0, 10**6))
 def test_an_occurrence_is_the_next_for_every_instant_since_the_one_before(
@@ -205,6 +240,22 @@ def test_leap_days_across_the_year_2100() -> None:
 
 def test_a_leap_day_on_a_sunday_is_found_forty_years_on() -> None:
     assert next_occurrence(cron("0 0 29 2 */7", "UTC"), utc("2088-03-01")) == utc("2128-02-29")
+
+
+def test_a_slot_in_a_gap_and_one_at_its_end_are_one() -> None:
+    timing = cron("0 2,3,4 29 3 *", "Europe/Berlin")
+    assert list(occurrences(timing, utc("2026-03-29"), utc("2026-03-30"))) == [
+        utc("2026-03-29T01:00"),
+        utc("2026-03-29T02:00"),
+    ]
+
+
+def test_a_gap_of_three_hours_is_not_made_up_for() -> None:
+    timing = cron("30 1,2,4,5 * * *", "Antarctica/Casey")
+    assert list(occurrences(timing, utc("2009-10-17T12:00"), utc("2009-10-18T12:00"))) == [
+        utc("2009-10-17T17:30"),
+        utc("2009-10-17T18:30"),
+    ]
 
 
 def test_a_day_that_a_zone_left_out_has_no_occurrence() -> None:

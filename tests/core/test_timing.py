@@ -67,8 +67,21 @@ class TestKinds:
         in_winter = next_occurrence(timing, utc("2026-10-26"))
         assert in_winter == utc("2026-10-26T08:30")
 
+    @bounded(60)
+    @given(every=st.integers(1, 100_000), after=st.datetimes(datetime(2026, 1, 1), datetime(2027, 1, 1)))
+    def test_a_walk_of_intervals_is_next_occurrence_repeated(self, every: int, after: datetime) -> None:
+        timing = build(every=format_minutes(every))
+        repeated = [utc(after.isoformat())]
+        for _ in range(20):
+            instant = next_occurrence(timing, repeated[-1])
+            assert instant is not None
+            repeated.append(instant)
+        assert list(occurrences(timing, repeated[0], repeated[-1])) == repeated[1:]
+
     def test_interval_ends_with_the_calendar(self) -> None:
-        assert next_occurrence(build(every="1d"), datetime.max.replace(tzinfo=UTC)) is None
+        timing, end = build(every="1d"), datetime.max.replace(tzinfo=UTC)
+        assert next_occurrence(timing, end) is None
+        assert len(list(occurrences(timing, end - timedelta(days=3)))) == 3
 
     def test_once(self) -> None:
         timing = build(at="2026-12-03T09:00")
