@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install run test check bench lock openapi
+.PHONY: help install run test fuzz check bench lock openapi
 
 help:  ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ run: $(STAMP)  ## Start everything in one process, on the embedded PostgreSQL an
 
 test: $(STAMP)  ## Run the whole test suite
 	$(BIN)/python -m pytest -n auto $(ARGS)
+
+fuzz: $(STAMP)  ## Walk at random through the services for long (tests/properties says how)
+	AGENTSCHED_FUZZ=1 $(BIN)/python -m pytest -s --timeout=0 $(ARGS) tests/properties
 
 check: $(STAMP)  ## Format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -1,0 +1,112 @@
+"""All that the invariants look at, read by SQL of its own in one transaction."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import text
+
+from agentsched.core.timing import Kind, Timing
+from agentsched.core.words import IN_FLIGHT, TERMINAL_RUN, TIMED, Lane, RunStatus
+from agentsched.store.database import Database
+
+
+class Row(SimpleNamespace):
+    """A row by its columns' names; equal to another one if all columns are."""
+
+    def __repr__(self) -> str:
+        return " ".join(f"{name}={_shown(value)}" for name, value in vars(self).items() if value is not None)
+
+
+TABLES = ("schedules", "runs", "tasks", "conversations", "backfills")
+_BY_ID = {name: text(f"SELECT * FROM {name} ORDER BY id") for name in TABLES}
+_VERSIONS = text("SELECT * FROM schedule_versions")
+_DAYS = text("SELECT principal_id, day, runs FROM principal_days")
+_NOTES = text("SELECT schedule_id, kind, count(*) FROM notes GROUP BY 1, 2")
+_ENTRIES = text("SELECT conversation_id, min(seq), max(seq), count(*) FROM entries GROUP BY 1")
+_TICKS = text("SELECT minute FROM ticks ORDER BY minute")
+_NOW = text("SELECT frozen_at FROM clock")
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The whole state after a step, rows by their ids. ``now`` is the frozen clock's."""
+
+    now: datetime
+    schedules: dict[int, Row]
+    runs: dict[int, Row]
+    tasks: dict[int, Row]
+    conversations: dict[int, Row]
+    backfills: dict[int, Row]
+    versions: dict[tuple[int, int], Row]
+    days: dict[tuple[int, date], int]
+    notes: dict[tuple[int | None, str], int]
+    entries: dict[int, tuple[int, int, int]]
+    ticks: tuple[datetime, ...]
+
+    def runs_of(self, schedule_id: int) -> list[Row]:
+        return [run for run in self.runs.values() if run.schedule_id == schedule_id]
+
+    def in_flight(self, schedule_id: int) -> list[Row]:
+        return [run for run in self.runs_of(schedule_id) if run.status in IN_FLIGHT]
+
+    def queued(self, schedule_id: int) -> list[Row]:
+        """What waits, in the order of the line."""
+        return sorted((run for run in self.runs_of(schedule_id) if run.status == RunStatus.QUEUED), key=place)
+
+    def policies(self, schedule: Row) -> Row:
+        """The version in force."""
+        return self.versions[schedule.id, schedule.version]
+
+    def version_of(self, run: Row) -> Row:
+        """The version that a run fired with."""
+        return self.versions[run.schedule_id, run.version]
+
+
+def place(run: Row) -> tuple[bool, datetime, int]:
+    """A run's place in the line: live before backfill, then by instant and id (DESIGN §7)."""
+    return run.lane == Lane.BACKFILL, run.fire_at, run.id
+
+
+def timing_of(schedule: Row) -> Timing:
+    return Timing(
+        Kind(schedule.kind),
+        schedule.cron,
+        schedule.every_minutes,
+        schedule.anchor_at,
+        schedule.at,
+        schedule.timezone,
+    )
+
+
+def has_ended(run: Row) -> bool:
+    return run.status in TERMINAL_RUN
+
+
+def is_timed(run: Row) -> bool:
+    return run.trigger in TIMED
+
+
+def _row(row: sa.Row[Any]) -> Row:
+    return Row(**row._mapping)
+
+
+def _shown(value: object) -> str:
+    return f"{value:%dT%H:%M:%S}" if isinstance(value, datetime) else str(value)
+
+
+async def take(db: Database) -> Snapshot:
+    """Read the state."""
+    async with db.begin() as conn:
+        by_id = {name: {row.id: _row(row) for row in await conn.execute(query)} for name, query in _BY_ID.items()}
+        return Snapshot(
+            now=(await conn.execute(_NOW)).scalar_one(),
+            **by_id,
+            versions={(row.schedule_id, row.version): _row(row) for row in await conn.execute(_VERSIONS)},
+            days={(row[0], row[1]): row[2] for row in await conn.execute(_DAYS)},
+            notes={(row[0], row[1]): row[2] for row in await conn.execute(_NOTES)},
+            entries={row[0]: (row[1], row[2], row[3]) for row in await conn.execute(_ENTRIES)},
+            ticks=tuple((await conn.execute(_TICKS)).scalars()),
+        )
