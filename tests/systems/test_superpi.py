@@ -160,7 +160,7 @@ async def test_a_run_whose_worker_died_is_abandoned_past_the_grace_and_says_so(s
     await story.at("11:01", "complete", run="07:00", expect_refused=True)
 
 
-async def test_a_run_whose_worker_died_is_tried_again_while_a_retry_is_left_and_abandoned_after_the_last(
+async def test_a_lost_run_uses_up_its_retries_before_it_is_abandoned(
     story: Story,
 ) -> None:
     await story.made(cron="0 7 * * *", retry={"max_attempts": 2})
