@@ -47,6 +47,9 @@ class Settings(BaseSettings):
         description="The longest outage after which a line of `misfire: skip` is still run; else twice the period",
     )
     run_retention_days: PositiveInt = Field(90, description="How long ended runs are kept")
+    delivery_retention_days: int = Field(
+        7, ge=7, description="How long a webhook delivery is kept, and repeating its key is answered as the first time"
+    )
     sweep_seconds: PositiveInt = Field(5, description="How often a worker looks for work without being woken")
 
     @model_validator(mode="after")

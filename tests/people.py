@@ -31,8 +31,18 @@ async def schedule(
     """A schedule of the conversation, every five minutes unless other fields say otherwise."""
     timed = {"cron", "every", "at", "in", "webhook"} & fields.keys()
     body = {"prompt": "x"} | ({} if timed else {"cron": "*/5 * * * *"}) | fields
-    row, _ = await schedules.create(db, settings, caller, conversation_id, NewSchedule.model_validate(body))
-    return row
+    made = await schedules.create(db, settings, caller, conversation_id, NewSchedule.model_validate(body))
+    return made.row
+
+
+async def webhook(
+    db: Database, settings: Settings, caller: Caller, conversation_id: int, **fields: object
+) -> tuple[ScheduleRow, str]:
+    """A schedule of the conversation that fires when it is called, and its token."""
+    request = NewSchedule.model_validate({"prompt": "x", "webhook": True} | fields)
+    made = await schedules.create(db, settings, caller, conversation_id, request)
+    assert made.token is not None
+    return made.row, made.token
 
 
 async def say(db: Database, settings: Settings, caller: Caller, conversation_id: int, words: str) -> int:

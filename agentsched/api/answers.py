@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from agentsched.api.problems import FieldProblem, field_problem
+from agentsched.core.words import Reason, RunStatus
 from agentsched.service.schedules import Preview
 from agentsched.service.status import Status
 from agentsched.service.tick import TickReport
@@ -24,6 +25,23 @@ class RunStarted(View):
     """The run that somebody has asked for."""
 
     run: RunView
+
+
+class HookAnswer(View):
+    """What becomes of a delivery that was accepted."""
+
+    run_id: int
+    status: RunStatus = Field(description="`pending`: it starts; `queued`: it waits in line; `skipped`: see `reason`")
+    reason: Reason | None = Field(None, exclude_if=lambda reason: reason is None)
+    reason_text: str | None = Field(None, exclude_if=lambda text: text is None, description="The reason in words")
+
+
+class TokenRotated(View):
+    """A new token of a webhook, which is not shown again."""
+
+    token: str
+    webhook_url: str = Field(description="Where the webhook is called from now on")
+    old_valid_until: datetime = Field(description="Until when the tokens before it work, at most")
 
 
 class NoteView(View):

@@ -9,7 +9,17 @@ from litestar.di import Provide
 from litestar.plugins.pydantic import PydanticInitPlugin, PydanticSchemaPlugin
 from litestar.types import ControllerRouterHandler
 
-from agentsched.api import backfills, conversations, dead_letters, lifecycle, runs, schedules, service, simulations
+from agentsched.api import (
+    backfills,
+    conversations,
+    dead_letters,
+    hooks,
+    lifecycle,
+    runs,
+    schedules,
+    service,
+    simulations,
+)
 from agentsched.api.auth import authenticated, caller_of
 from agentsched.api.bodies import MAX_BODY_BYTES, JsonRequest, is_model, read_model
 from agentsched.api.openapi import config, specification
@@ -42,6 +52,7 @@ WITH_KEY: Sequence[ControllerRouterHandler] = (
     lifecycle.pause_schedule,
     lifecycle.resume_schedule,
     lifecycle.run_schedule_now,
+    hooks.rotate_webhook_token,
     backfills.create_backfill,
     backfills.list_backfills,
     backfills.get_backfill,
@@ -59,7 +70,12 @@ WITH_KEY: Sequence[ControllerRouterHandler] = (
     service.get_status,
     service.run_tick,
 )
-OPEN: Sequence[ControllerRouterHandler] = (service.is_alive, service.ready)
+OPEN: Sequence[ControllerRouterHandler] = (
+    hooks.call_webhook,
+    hooks.call_webhook_with_bearer,
+    service.is_alive,
+    service.ready,
+)
 
 
 class RequestModels(PydanticInitPlugin):

@@ -11,11 +11,20 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import ExceptionHandlersMap
 from pydantic import BaseModel, ConfigDict, Field
 
-from agentsched.api.bodies import MAX_BODY_BYTES
 from agentsched.api.parameters import parameter_problems
 from agentsched.api.rejected import Rejected
+from agentsched.core.hook_body import MalformedBody, UnsupportedType
 from agentsched.core.problems import Problem, Refused
-from agentsched.service.errors import Conflict, Forbidden, NotFound, ServiceError, StaleVersion
+from agentsched.service.errors import (
+    Busy,
+    Conflict,
+    Forbidden,
+    NotFound,
+    ServiceError,
+    StaleVersion,
+    TooMany,
+    UnknownToken,
+)
 from agentsched.store.availability import is_away
 
 MEDIA_TYPE = "application/problem+json"
@@ -96,33 +105,40 @@ TITLES = {
     415: "Unsupported Media Type",
     422: "Unprocessable Content",
     428: "Precondition Required",
+    429: "Too Many Requests",
     500: "Internal Server Error",
     503: "Service Unavailable",
 }
 """The names of RFC 9110, which Python's own differ from, one version from another."""
 
 _DESCRIPTIONS = {
-    400: "The body is no JSON, or a header is malformed",
-    401: "There is no API key in force in `Authorization`",
+    400: "The body is not what its content type says, or a header is malformed",
+    401: "There is no credential in force in `Authorization`",
     403: "The key does not allow this",
-    404: "There is no such thing for this key",
+    404: "There is no such thing for this credential",
     409: "Its state does not allow this",
     412: "Somebody else has changed it",
     413: "The body is too large",
-    415: "The body is not `application/json`",
+    415: "The body is of a type that is not read here",
     422: "The request is wrong; `errors` says where and what to write",
     428: "`If-Match` is missing",
+    429: "A bound is reached and nothing was done; try again after `Retry-After` seconds",
     503: "The database is away, or not ready; try again after `Retry-After` seconds",
 }
 
 
 def may_answer(*statuses: int) -> dict[int, ResponseSpec]:
     """For the specification: the problems that an operation may answer with. All need a key and the database."""
+    return described(*sorted({400, 401, 403, 503, *statuses}))
+
+
+def described(*statuses: int) -> dict[int, ResponseSpec]:
+    """For the specification: problems with these statuses."""
     return {
         status: ResponseSpec(
             ProblemDetails, generate_examples=False, description=_DESCRIPTIONS[status], media_type=MEDIA_TYPE
         )
-        for status in sorted({400, 401, 403, 503, *statuses})
+        for status in statuses
     }
 
 
@@ -180,6 +196,22 @@ def _service_error(status: HTTPStatus) -> Any:
     return handle
 
 
+def _try_later(status: HTTPStatus) -> Any:
+    def handle(_: AnyRequest, error: Busy | TooMany) -> Response[ProblemDetails]:
+        headers = {"Retry-After": str(error.retry_after_seconds)}
+        return problem_response(status, error.code, error.message, headers=headers)
+
+    return handle
+
+
+def _malformed(_: AnyRequest, error: MalformedBody) -> Response[ProblemDetails]:
+    return problem_response(400, error.code, error.message)
+
+
+def _unsupported(_: AnyRequest, error: UnsupportedType) -> Response[ProblemDetails]:
+    return problem_response(415, "unsupported_media_type", str(error))
+
+
 def _conflict(_: AnyRequest, error: Conflict) -> Response[ProblemDetails]:
     return problem_response(409, error.code, error.message, extra=error.extra)
 
@@ -205,9 +237,13 @@ def _http(request: AnyRequest, error: HTTPException) -> Response[ProblemDetails]
         return address_problem()
     code, detail = {
         405: ("method_not_allowed", f"This address does not know {request.method}. `Allow` names what it knows."),
-        413: ("body_too_large", f"The body is larger than {MAX_BODY_BYTES} bytes. Send less."),
+        413: ("body_too_large", f"The body is larger than {_limit(request)} bytes. Send less."),
     }.get(status, ("bad_request", error.detail))
     return problem_response(status if status in TITLES else 400, code, detail, headers=error.headers)
+
+
+def _limit(request: AnyRequest) -> int | None:
+    return request.route_handler.resolve_request_max_body_size()
 
 
 def _failed(request: AnyRequest, error: Exception) -> Response[ProblemDetails]:
@@ -232,6 +268,11 @@ HANDLERS: ExceptionHandlersMap = {
     NotFound: _service_error(HTTPStatus.NOT_FOUND),
     Conflict: _conflict,
     Forbidden: _service_error(HTTPStatus.FORBIDDEN),
+    UnknownToken: _service_error(HTTPStatus.NOT_FOUND),
+    Busy: _try_later(HTTPStatus.CONFLICT),
+    TooMany: _try_later(HTTPStatus.TOO_MANY_REQUESTS),
+    MalformedBody: _malformed,
+    UnsupportedType: _unsupported,
     StaleVersion: _service_error(HTTPStatus.PRECONDITION_FAILED),
     ValidationException: _parameters,
     HTTPException: _http,

@@ -24,7 +24,14 @@ from agentsched.core.words import ScheduleStatus
 from agentsched.service import schedules, update
 from agentsched.service.caller import Caller
 from agentsched.service.requests import NewSchedule, PreviewRequest, SchedulePatch
-from agentsched.service.views import ChangeView, ScheduleView, change_view, schedule_view
+from agentsched.service.views import (
+    ChangeView,
+    NewScheduleView,
+    ScheduleView,
+    change_view,
+    new_schedule_view,
+    schedule_view,
+)
 from agentsched.store.schedules import ScheduleRow
 
 ORDER = "schedule"
@@ -41,7 +48,11 @@ ETAG = ResponseHeader(name="ETag", value='"1"', description="The version, for `I
 
 def answer(row: ScheduleRow, *, new: bool = True) -> Response[ScheduleView]:
     """A schedule with its version as `ETag`."""
-    return Response(schedule_view(row), headers={"ETag": f'"{row.version}"'} | replay_headers(new))
+    return Response(schedule_view(row), headers=_headers(row, new=new))
+
+
+def _headers(row: ScheduleRow, *, new: bool) -> dict[str, str]:
+    return {"ETag": f'"{row.version}"'} | replay_headers(new)
 
 
 @post(
@@ -56,15 +67,13 @@ async def create_schedule(
     conversation_id: ConversationId,
     data: JSONBody[NewSchedule],
     idempotency_key: IdempotencyKey = None,
-) -> Response[ScheduleView]:
+) -> Response[NewScheduleView]:
     """Make a schedule that this conversation owns.
 
     It has a prompt and exactly one of `cron`, `every`, `at`, `in` and `webhook`.
     """
-    row, new = await schedules.create(
-        parts.db, parts.settings, caller, conversation_id, data, key=bare(idempotency_key)
-    )
-    return answer(row, new=new)
+    made = await schedules.create(parts.db, parts.settings, caller, conversation_id, data, key=bare(idempotency_key))
+    return Response(new_schedule_view(made.row, made.token), headers=_headers(made.row, new=made.new))
 
 
 @get("/v1/schedules", operation_id="list_schedules", responses=may_answer(422))

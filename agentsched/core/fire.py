@@ -35,7 +35,7 @@ class Slot(NamedTuple):
 
 
 class FireDecision(NamedTuple):
-    """What one fire writes. ``next_fire_at`` None: nothing is left, the schedule is completed.
+    """What one fire writes. ``completes``: nothing is left to fire.
 
     ``supersede``, ``cancel`` and ``ask`` name earlier runs of the schedule, as in ``overlap.Admission``.
     """
@@ -48,6 +48,7 @@ class FireDecision(NamedTuple):
     supersede: tuple[int, ...]
     cancel: tuple[int, ...]
     ask: tuple[int, ...]
+    completes: bool
 
 
 def decide_fire(due: DueSchedule, now: datetime, *, keep: int) -> FireDecision:
@@ -62,7 +63,7 @@ def decide_fire(due: DueSchedule, now: datetime, *, keep: int) -> FireDecision:
     elif _is_plain(due, now):
         over = following is None or (due.ends_at is not None and following > due.ends_at)
         started = (Slot(due.next_fire_at, RunStatus.PENDING),)
-        return FireDecision(None, started, due.next_fire_at, None if over else following, 1, (), (), ())
+        return FireDecision(None, started, due.next_fire_at, None if over else following, 1, (), (), (), over)
     else:
         slots = chain((due.next_fire_at,))
     work = sort_due(
@@ -80,16 +81,18 @@ def decide_fire(due: DueSchedule, now: datetime, *, keep: int) -> FireDecision:
     accounted = ledger.slots[-1].fire_at if ledger.slots else work.missed.last if work.missed else due.next_fire_at
     if following is not None and following <= now:
         following = next_occurrence(due.timing, max(now, accounted))
-    over = following is None or (due.ends_at is not None and following > due.ends_at)
-    return FireDecision(
-        missed=work.missed,
-        slots=tuple(ledger.slots),
-        accounted_until=accounted,
-        next_fire_at=None if over or ledger.max_runs_reached else following,
-        admitted=ledger.admitted,
-        supersede=tuple(ledger.supersede),
-        cancel=tuple(ledger.cancel),
-        ask=tuple(ledger.ask),
+    over = following is None or (due.ends_at is not None and following > due.ends_at) or ledger.max_runs_reached
+    return ledger.decision(
+        missed=work.missed, accounted_until=accounted, next_fire_at=None if over else following, completes=over
+    )
+
+
+def decide_delivery(due: DueSchedule) -> FireDecision:
+    """Decide a webhook delivery that is accepted in the minute ``next_fire_at``, as the slot of a fire."""
+    ledger = _Ledger(due)
+    ledger.decide(due.next_fire_at, overdue=False)
+    return ledger.decision(
+        missed=None, accounted_until=due.next_fire_at, next_fire_at=None, completes=ledger.max_runs_reached
     )
 
 
@@ -142,6 +145,21 @@ class _Ledger:
             self.slots.append(Slot(fire_at, RunStatus.QUEUED, overdue=overdue))
             waiting = Waiting(key, Lane.LIVE, overdue)
             self._line = Line(self._line.in_flight, (*self._line.waiting, waiting))
+
+    def decision(
+        self, *, missed: Stretch | None, accounted_until: datetime, next_fire_at: datetime | None, completes: bool
+    ) -> FireDecision:
+        return FireDecision(
+            missed=missed,
+            slots=tuple(self.slots),
+            accounted_until=accounted_until,
+            next_fire_at=next_fire_at,
+            admitted=self.admitted,
+            supersede=tuple(self.supersede),
+            cancel=tuple(self.cancel),
+            ask=tuple(self.ask),
+            completes=completes,
+        )
 
     def _make_way(self, admission: Admission) -> None:
         if not (admission.supersede or admission.cancel or admission.ask):

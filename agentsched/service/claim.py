@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from agentsched.core.payload import payload_part
 from agentsched.runners.protocol import Agent
 from agentsched.service.preamble import preamble
 from agentsched.settings import Settings
@@ -34,6 +35,7 @@ class Claimed:
     last_seq: int
     prompt: str
     preamble: str | None
+    payload: str | None
     agent: Agent
     max_history_entries: int | None
     idempotency_key: str | None
@@ -106,10 +108,22 @@ def _claimed(row: AssignmentRow, now: datetime) -> Claimed:
         last_seq=row.last_seq,
         prompt=row.prompt,
         preamble=preamble(row),
+        payload=_payload(row),
         agent=Agent(row.harness, row.model, row.instructions, tuple(row.tools), dict(row.settings)),
         max_history_entries=row.max_history_entries,
         idempotency_key=None if row.run_id is None else f"run-{row.run_id}-attempt-{row.attempt}",
         claimed_at=now,
         lease_expires_at=row.lease_expires_at,
         deadline_at=row.deadline_at,
+    )
+
+
+def _payload(row: AssignmentRow) -> str | None:
+    if row.delivery_body is None or row.delivery_content_type is None or row.delivery_received_at is None:
+        return None
+    return payload_part(
+        row.delivery_body,
+        content_type=row.delivery_content_type,
+        source=row.delivery_source,
+        received_at=row.delivery_received_at,
     )

@@ -29,6 +29,33 @@ class Conflict(ServiceError):  # noqa: N818 — named after what happened
         self.extra = extra or {}
 
 
+class Busy(ServiceError):  # noqa: N818 — named after what happened
+    """Others hold it for too long; nothing was done. ``retry_after_seconds``: when to try again."""
+
+    def __init__(self, code: str, message: str, *, retry_after_seconds: int) -> None:
+        super().__init__(code, message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class TooMany(ServiceError):  # noqa: N818 — named after what happened
+    """A bound is reached; nothing was done. ``retry_after_seconds``: when it may be possible."""
+
+    def __init__(self, code: str, message: str, *, retry_after_seconds: int) -> None:
+        super().__init__(code, message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class UnknownToken(ServiceError):  # noqa: N818 — named after what happened
+    """No webhook has this token now. It is not repeated: senders keep the answers that they get."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "webhook_not_found",
+            "No webhook has this token. Take the URL that was shown when the schedule was created, or when its token "
+            "was last rotated.",
+        )
+
+
 class StaleVersion(ServiceError):  # noqa: N818 — named after what happened
     """Somebody else has changed the schedule since the caller read it."""
 

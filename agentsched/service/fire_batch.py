@@ -66,7 +66,7 @@ async def fire_locked(
     if catch_up is not None:
         rows = [row._replace(misfire=catch_up, misfire_grace_seconds=NOTHING_IS_ON_TIME) for row in rows]
     await runs.lock_flights(conn, [row.id for row in rows if row.overlap == Overlap.REPLACE and row.has_line])
-    lines = await due.read_lines(conn, {row.id: _waiting_to_read(row) for row in rows if row.has_line})
+    lines = await due.read_lines(conn, {row.id: waiting_to_read(row) for row in rows if row.has_line})
     today = now.astimezone(UTC).date()
     had = await fires.read_principal_days(conn, list({row.principal_id for row in rows}), today)
     limit = settings.daily_run_limit_per_principal
@@ -78,7 +78,7 @@ async def fire_locked(
         so_far = spent.get(row.principal_id, 0)
         try:
             day = now.astimezone(zone(row.timezone)).date()
-            schedule = _due_schedule(row, lines.get(row.id), day, limit - had.get(row.principal_id, 0) - so_far)
+            schedule = due_schedule(row, lines.get(row.id), day, limit - had.get(row.principal_id, 0) - so_far)
             decision = decide_fire(schedule, now, keep=settings.misfire_all_keep)
         except Exception as error:
             counts.add(await record_poison(conn, row.id, str(error)))
@@ -91,7 +91,7 @@ async def fire_locked(
             await asyncio.sleep(0)
         if slots >= ROWS_A_BATCH * settings.fire_batch:
             break
-    counts.add(await _write(conn, FireRows(decided, now)))
+    counts.add(await write(conn, FireRows(decided, now)))
     totals = await fires.spend_principal_days(conn, spent, today)
     if any(total > limit and total - spent[owner] != had.get(owner, 0) for owner, total in totals.items()):
         raise Overspent
@@ -121,7 +121,8 @@ async def _account_further_slots(conn: AsyncConnection, schedule: ScheduleRow, n
         log.warning("fire.slots_untold", schedule_id=schedule.id, error=repr(error))
 
 
-async def _write(conn: AsyncConnection, rows: FireRows) -> FireCounts:
+async def write(conn: AsyncConnection, rows: FireRows) -> FireCounts:
+    """Write what was decided of locked schedules, and make way for it."""
     for decision, why in rows.displacing:
         if decision.supersede:
             await runs.skip_queued(conn, decision.supersede, Reason.SUPERSEDED, rows.now, text=why)
@@ -133,15 +134,15 @@ async def _write(conn: AsyncConnection, rows: FireRows) -> FireCounts:
         await targets.allocate_ids(conn, conversations=rows.new_targets, runs=rows.new_runs, tasks=rows.new_tasks)
     )
     await targets.open_conversations(conn, rows.starts, rows.now)
-    await fires.insert_started(conn, rows.started, rows.now)
-    await fires.insert_recorded(conn, rows.recorded, rows.now)
+    await fires.insert_started(conn, rows.started, rows.now, delivery_id=rows.delivery_id)
+    await fires.insert_recorded(conn, rows.recorded, rows.now, delivery_id=rows.delivery_id)
     await targets.open_tasks(conn, rows.starts, rows.now)
     await fires.advance_schedules(conn, rows.advances, rows.now)
     await notes.insert_notes(conn, rows.notes, rows.now)
     return FireCounts(rows.fired + rows.skipped + rows.missed, rows.fired, rows.skipped, rows.missed)
 
 
-def _waiting_to_read(row: DueRow) -> int | None:
+def waiting_to_read(row: DueRow) -> int | None:
     """How many waiting runs the decision needs: a bounded line is only counted, the others are superseded by id."""
     match Overlap(row.overlap):
         case Overlap.QUEUE | Overlap.ALLOW:
@@ -170,7 +171,8 @@ def _limits(overlap: str, max_concurrency: int | None, queue_limit: int | None) 
     return Limits(Overlap(overlap), max_concurrency, queue_limit)
 
 
-def _due_schedule(row: DueRow, line: Sequence[LineRow] | None, day: date, principal_left: int) -> DueSchedule:
+def due_schedule(row: DueRow, line: Sequence[LineRow] | None, day: date, principal_left: int) -> DueSchedule:
+    """What the core decides on. ``day`` is that of the schedule's zone, ``principal_left`` of its owner's runs."""
     runs_left = principal_left
     if row.daily_run_limit is not None:
         runs_left = min(runs_left, row.daily_run_limit - (row.day_runs if row.day == day else 0))

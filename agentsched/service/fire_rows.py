@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agentsched.core.fire import FireDecision, Slot
 from agentsched.core.limits import attempt_timeout
 from agentsched.core.misfire import NOTHING_IS_ON_TIME, Stretch
-from agentsched.core.occurrence_keys import slot_key
+from agentsched.core.occurrence_keys import hook_key, slot_key
 from agentsched.core.reasons import (
     Holder,
     misfire_text,
@@ -36,10 +36,11 @@ class Decided(NamedTuple):
 
 
 class FireRows:
-    """The rows of one batch. ``compose`` fills them once the ids are there."""
+    """The rows of one batch, or those of a webhook's delivery. ``compose`` fills them once the ids are there."""
 
-    def __init__(self, decided: Sequence[Decided], now: datetime) -> None:
+    def __init__(self, decided: Sequence[Decided], now: datetime, *, delivery_id: int | None = None) -> None:
         self.now = now
+        self.delivery_id = delivery_id
         self.fired = self.skipped = self.missed = 0
         self.starts: list[Start] = []
         self.started: list[Started] = []
@@ -81,7 +82,7 @@ class FireRows:
         target_id = row.conversation_id if row.mode == Mode.APPEND else next(ids.conversations)
         self.fired += 1
         self.started.append(
-            Started(run_id, row.id, slot.fire_at, slot_key(slot.fire_at), target_id, slot.overdue or _caught_up(row))
+            Started(run_id, row.id, slot.fire_at, self._key(slot), target_id, slot.overdue or _caught_up(row))
         )
         self.starts.append(
             Start(
@@ -93,7 +94,7 @@ class FireRows:
                 snapshot_id=row.agent_id,
                 title=title(row.name, row.number, slot.fire_at, row.timezone),
                 timeout_seconds=attempt_timeout(row.timeout_seconds, one.timing, slot.fire_at),
-                start_deadline_seconds=row.start_deadline_seconds if row.misfire == Misfire.SKIP else None,
+                start_deadline_seconds=None if self._late_is_fine(row) else row.start_deadline_seconds,
             )
         )
 
@@ -104,10 +105,16 @@ class FireRows:
         else:
             self.skipped += 1
             text = _skip_text(slot.reason, one, self.now)
-        key = slot_key(slot.fire_at)
+        key = self._key(slot)
         self.recorded.append(
             Recorded(run_id, one.row.id, slot.fire_at, key, slot.status, slot.reason, text, None, None, slot.overdue)
         )
+
+    def _key(self, slot: Slot) -> str:
+        return slot_key(slot.fire_at) if self.delivery_id is None else hook_key(self.delivery_id)
+
+    def _late_is_fine(self, row: DueRow) -> bool:
+        return self.delivery_id is not None or row.misfire != Misfire.SKIP
 
     def _miss(self, one: Decided, stretch: Stretch, run_id: int) -> None:
         self.missed += stretch.count
@@ -131,19 +138,20 @@ class FireRows:
         admitted = [slot.fire_at for slot in decision.slots if slot.status is not RunStatus.SKIPPED]
         noted = row.day_noted and row.day == one.day
         if not noted and any(slot.reason is Reason.BUDGET for slot in decision.slots):
-            self.notes.append(_budget_note(row))
+            self.notes.append(budget_note(row))
             noted = True
         self.advances.append(
             Advance(
                 id=row.id,
                 version=row.version,
-                read_next_fire_at=row.next_fire_at,
+                read_next_fire_at=row.next_fire_at if self.delivery_id is None else None,
                 next_fire_at=decision.next_fire_at,
                 accounted_until=decision.accounted_until,
                 last_fire_at=admitted[-1] if admitted else None,
                 admitted=decision.admitted,
                 day=one.day,
                 day_noted=noted,
+                completes=decision.completes,
             )
         )
 
@@ -158,7 +166,7 @@ def _skip_text(reason: Reason, one: Decided, now: datetime) -> str:
         case Reason.QUEUE_FULL if row.queue_limit is not None:
             return queue_full_text(row.queue_limit)
         case Reason.BUDGET:
-            return reason_text(reason, detail=_spent(one))
+            return reason_text(reason, detail=spent_text(one))
         case _:
             return reason_text(reason)
 
@@ -196,7 +204,7 @@ def _missed_text(stretch: Stretch, row: DueRow, now: datetime) -> str:
     )
 
 
-def _spent(one: Decided) -> str:
+def spent_text(one: Decided) -> str:
     """Which budget is spent: the schedule's own, or else the principal's."""
     row = one.row
     today = row.day == one.day
@@ -208,7 +216,8 @@ def _spent(one: Decided) -> str:
     return "its owner's schedules have had all their runs of the day (UTC)"
 
 
-def _budget_note(row: DueRow) -> Note:
+def budget_note(row: DueRow) -> Note:
+    """For the first fire in a day that a budget keeps from running."""
     name = row.name or f"Schedule {row.number}"
     text = f"{name} has used up its runs for today; further fires are recorded as skipped until midnight."
     return Note(row.conversation_id, NoteKind.BUDGET, text, row.id, None)

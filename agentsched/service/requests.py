@@ -132,6 +132,12 @@ class ResumeRequest(Request):
     )
 
 
+class TokenRotation(Request):
+    """How a webhook's token is replaced."""
+
+    grace_seconds: Seconds = Field(86_400, description="How long the old tokens go on working; 0 = not at all")
+
+
 class PreviewRequest(NewSchedule):
     """A schedule that is not saved: what it would be called, and when it would fire."""
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agentsched.core.problems import Problem, Refused
 from agentsched.core.summary import summary
-from agentsched.core.timing import Timing, build_timing, check_minimum_interval, next_occurrence, occurrences
+from agentsched.core.timing import Kind, Timing, build_timing, check_minimum_interval, next_occurrence, occurrences
 from agentsched.core.words import LIVE_SCHEDULE, ScheduleStatus
 from agentsched.service import conversations as conversation_service
 from agentsched.service import idempotency, policies
@@ -18,6 +18,7 @@ from agentsched.service.caller import Caller
 from agentsched.service.errors import NotFound
 from agentsched.service.requests import NewSchedule, PreviewRequest, ScheduleFields
 from agentsched.service.views import NextRun, PoliciesView, next_run, policies_view
+from agentsched.service.webhook_tokens import open_webhook
 from agentsched.settings import Settings
 from agentsched.store import changes, clock, conversations, principals, schedules
 from agentsched.store.changes import ChangeRow
@@ -39,6 +40,14 @@ class Preview:
     problems: list[Problem]
 
 
+class Created(NamedTuple):
+    """A schedule, and whether it is new. ``token`` is a new webhook's, which is never shown again."""
+
+    row: ScheduleRow
+    new: bool
+    token: str | None = None
+
+
 async def create(
     db: Database,
     settings: Settings,
@@ -47,8 +56,8 @@ async def create(
     request: NewSchedule,
     *,
     key: str | None = None,
-) -> tuple[ScheduleRow, bool]:
-    """Make a schedule; it, and whether it is new (False for a replay of the same ``Idempotency-Key``).
+) -> Created:
+    """Make a schedule. It is not new for a replay of the same ``Idempotency-Key``, which has no token.
 
     Raises NotFound for the conversation and Refused with all problems at once; concurrent creates cannot pass the
     limits.
@@ -62,7 +71,7 @@ async def create(
         conversation = await conversation_service.owned(conn, caller, conversation_id)
         made = await idempotency.replayed(conn, caller.principal_id, operation, key, asked)
         if made is not None:
-            return await owned(conn, caller, made), False
+            return Created(await owned(conn, caller, made), new=False)
         now = await clock.now(conn)
         zone_name = request.timezone
         if zone_name is None:
@@ -106,7 +115,8 @@ async def create(
             now=now,
         )
         await idempotency.remember(conn, caller.principal_id, operation, key, asked, schedule_id, now)
-        return await owned(conn, caller, schedule_id), True
+        token = await open_webhook(conn, schedule_id, now) if timing.kind is Kind.WEBHOOK else None
+        return Created(await owned(conn, caller, schedule_id), new=True, token=token)
 
 
 async def owned(conn: AsyncConnection, caller: Caller, schedule_id: int) -> ScheduleRow:

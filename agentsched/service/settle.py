@@ -12,18 +12,22 @@ from typing import assert_never
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agentsched.core.attempt import Attempt, End, judge_end, runs_late
+from agentsched.core.payload import payload_part
 from agentsched.core.words import COUNTED, Misfire, NoteKind, PauseReason, RunStatus, TaskStatus, Trigger
 from agentsched.runners.protocol import Entry
 from agentsched.service.line import start_waiting
 from agentsched.service.pause import pause_locked
 from agentsched.settings import Settings
-from agentsched.store import changes, conversations, entries, ledger, notes, runs, schedules, tasks
+from agentsched.store import changes, conversations, deliveries, entries, ledger, notes, runs, schedules, tasks
 from agentsched.store.entries import NewEntry
 from agentsched.store.ledger import RunFacts
 from agentsched.store.notes import Note
 from agentsched.store.runs import Ending
 from agentsched.store.schedules import ScheduleRow
 from agentsched.store.tasks import TaskRow
+
+WITH_PAYLOAD = (Trigger.WEBHOOK, Trigger.REQUEUE)
+"""Runs of these triggers may have a payload; a requeue has that of the run that it repeats."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,7 @@ async def _settle_run(
             await entries.append(
                 conn,
                 task.conversation_id,
-                [_prompt_entry(run), *(_new_entry(entry) for entry in report.entries)],
+                [await _prompt_entry(conn, run), *(_new_entry(entry) for entry in report.entries)],
                 task_id=task.id,
                 run_id=run.id,
                 now=now,
@@ -115,7 +119,7 @@ async def _settle_run(
             await entries.append(
                 conn,
                 task.conversation_id,
-                [_prompt_entry(run), _error_entry(report)],
+                [await _prompt_entry(conn, run), _error_entry(report)],
                 task_id=task.id,
                 run_id=run.id,
                 now=now,
@@ -255,9 +259,14 @@ def _ending_text(status: RunStatus, report: Report) -> str | None:
     return f"{status.value}: {report.error or report.error_code or 'the attempt failed'}"
 
 
-def _prompt_entry(run: RunFacts) -> NewEntry:
-    """The scheduled prompt, marked as such and never passed off as a person's words (DESIGN §9)."""
-    return NewEntry("user", run.prompt, schedule_id=run.schedule_id, fire_at=run.fire_at)
+async def _prompt_entry(conn: AsyncConnection, run: RunFacts) -> NewEntry:
+    """The scheduled prompt, marked as such and never passed off as a person's words (DESIGN §9).
+
+    With the payload, if it had one: what follows in the conversation is about it.
+    """
+    delivered = await deliveries.of_run(conn, run.id) if run.trigger in WITH_PAYLOAD else None
+    said = run.prompt if delivered is None else f"{run.prompt}\n\n{payload_part(**delivered._asdict())}"
+    return NewEntry("user", said, schedule_id=run.schedule_id, fire_at=run.fire_at)
 
 
 def _error_entry(report: Report) -> NewEntry:

@@ -143,6 +143,15 @@ class ScheduleView(PoliciesView, ScheduleFacts):
     """A schedule: its facts, then its policies."""
 
 
+class NewScheduleView(ScheduleView):
+    """A schedule that has been made. A webhook's token is shown here and never again."""
+
+    token: str | None = Field(None, exclude_if=lambda token: token is None, description="Of a new webhook")
+    webhook_url: str | None = Field(
+        None, exclude_if=lambda url: url is None, description="Where a new webhook is called; the token is in it"
+    )
+
+
 class ChangeView(View):
     """A change in a schedule's history."""
 
@@ -281,6 +290,17 @@ def schedule_view(row: ScheduleRow) -> ScheduleView:
         next_runs=next_runs(row),
         retry=_retry_view(row._asdict()),
     )
+
+
+def new_schedule_view(row: ScheduleRow, token: str | None) -> NewScheduleView:
+    """A schedule with the token of its webhook, if it is new and has one."""
+    url = None if token is None else webhook_url(token)
+    return NewScheduleView(**dict(schedule_view(row)), token=token, webhook_url=url)
+
+
+def webhook_url(token: str) -> str:
+    """Where a webhook is called, on whatever address the service has for its callers."""
+    return f"/hooks/{token}"
 
 
 def policies_view(policies: Mapping[str, Any]) -> PoliciesView:

@@ -35,28 +35,29 @@ class Recorded(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """How a schedule moves on, guarded by what was read. ``next_fire_at`` None completes it.
+    """How a schedule moves on, guarded by what was read.
 
     ``day`` is the schedule's day, on which ``admitted`` runs are spent; ``day_noted``: its budget note is written.
     """
 
     id: int
     version: int
-    read_next_fire_at: datetime
+    read_next_fire_at: datetime | None
     next_fire_at: datetime | None
     accounted_until: datetime
     last_fire_at: datetime | None
     admitted: int
     day: date
     day_noted: bool
+    completes: bool
 
 
 _INSERT_STARTED = text("""
 INSERT INTO runs (id, principal_id, schedule_id, version, trigger, lane, fire_at, occurrence_key, status,
-                  conversation_id, attempt, overdue, counted, created_at)
+                  conversation_id, attempt, overdue, counted, delivery_id, created_at)
 SELECT i.id, s.principal_id, s.id, s.version, coalesce(:trigger, s.kind), 'live', i.fire_at, i.occurrence_key,
        'pending',
-       i.conversation_id, 1, i.overdue, CAST(:trigger AS text) IS NULL, :now
+       i.conversation_id, 1, i.overdue, CAST(:trigger AS text) IS NULL, CAST(:delivery_id AS bigint), :now
 FROM unnest(CAST(:c0 AS bigint[]), CAST(:c1 AS bigint[]), CAST(:c2 AS timestamptz[]), CAST(:c3 AS text[]),
             CAST(:c4 AS bigint[]), CAST(:c5 AS boolean[]))
      AS i(id, schedule_id, fire_at, occurrence_key, conversation_id, overdue)
@@ -65,9 +66,9 @@ JOIN schedules s ON s.id = i.schedule_id
 
 _INSERT_RECORDED = text("""
 INSERT INTO runs (id, principal_id, schedule_id, version, trigger, lane, fire_at, occurrence_key, status, reason,
-                  reason_text, missed_count, missed_until, overdue, counted, finished_at, created_at)
+                  reason_text, missed_count, missed_until, overdue, counted, delivery_id, finished_at, created_at)
 SELECT i.id, s.principal_id, s.id, s.version, s.kind, 'live', i.fire_at, i.occurrence_key, i.status, i.reason,
-       i.reason_text, i.missed_count, i.missed_until, i.overdue, i.status = 'queued',
+       i.reason_text, i.missed_count, i.missed_until, i.overdue, i.status = 'queued', CAST(:delivery_id AS bigint),
        CASE WHEN i.status <> 'queued' THEN CAST(:now AS timestamptz) END, :now
 FROM unnest(CAST(:c0 AS bigint[]), CAST(:c1 AS bigint[]), CAST(:c2 AS timestamptz[]), CAST(:c3 AS text[]),
             CAST(:c4 AS text[]), CAST(:c5 AS text[]), CAST(:c6 AS text[]), CAST(:c7 AS integer[]),
@@ -79,7 +80,7 @@ JOIN schedules s ON s.id = i.schedule_id
 _ADVANCE = text("""
 UPDATE schedules s
 SET next_fire_at = i.next_fire_at,
-    status = CASE WHEN i.next_fire_at IS NULL THEN 'completed' ELSE s.status END,
+    status = CASE WHEN i.completes THEN 'completed' ELSE s.status END,
     accounted_until = greatest(s.accounted_until, i.accounted_until),
     last_fire_at = coalesce(i.last_fire_at, s.last_fire_at),
     runs_admitted = s.runs_admitted + i.admitted,
@@ -90,9 +91,11 @@ SET next_fire_at = i.next_fire_at,
     updated_at = :now
 FROM unnest(CAST(:c0 AS bigint[]), CAST(:c1 AS integer[]), CAST(:c2 AS timestamptz[]), CAST(:c3 AS timestamptz[]),
             CAST(:c4 AS timestamptz[]), CAST(:c5 AS timestamptz[]), CAST(:c6 AS integer[]), CAST(:c7 AS date[]),
-            CAST(:c8 AS boolean[]))
-     AS i(id, version, read_next_fire_at, next_fire_at, accounted_until, last_fire_at, admitted, day, day_noted)
-WHERE s.id = i.id AND s.status = 'active' AND s.version = i.version AND s.next_fire_at = i.read_next_fire_at
+            CAST(:c8 AS boolean[]), CAST(:c9 AS boolean[]))
+     AS i(id, version, read_next_fire_at, next_fire_at, accounted_until, last_fire_at, admitted, day, day_noted,
+          completes)
+WHERE s.id = i.id AND s.status = 'active' AND s.version = i.version
+  AND s.next_fire_at IS NOT DISTINCT FROM i.read_next_fire_at
 """)
 
 _READ_DAYS = text("""
@@ -113,20 +116,29 @@ def columns(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
 
 
 async def insert_started(
-    conn: AsyncConnection, runs: Sequence[Started], now: datetime, *, trigger: str | None = None
+    conn: AsyncConnection,
+    runs: Sequence[Started],
+    now: datetime,
+    *,
+    trigger: str | None = None,
+    delivery_id: int | None = None,
 ) -> None:
     """Write pending runs of locked schedules; a slot that is in the ledger already is an error (SQLSTATE 23505).
 
-    Without a ``trigger`` they are the schedules' own fires, and count against ``max_runs``.
+    Without a ``trigger`` they are the schedules' own fires, and count against ``max_runs``. Those of a webhook are
+    made for the delivery ``delivery_id``.
     """
     if runs:
-        await conn.execute(_INSERT_STARTED, {"now": now, "trigger": trigger, **columns(runs)})
+        parameters = {"now": now, "trigger": trigger, "delivery_id": delivery_id, **columns(runs)}
+        await conn.execute(_INSERT_STARTED, parameters)
 
 
-async def insert_recorded(conn: AsyncConnection, runs: Sequence[Recorded], now: datetime) -> None:
+async def insert_recorded(
+    conn: AsyncConnection, runs: Sequence[Recorded], now: datetime, *, delivery_id: int | None = None
+) -> None:
     """Write queued, skipped and missed runs of locked schedules, as ``insert_started`` does pending ones."""
     if runs:
-        await conn.execute(_INSERT_RECORDED, {"now": now, **columns(runs)})
+        await conn.execute(_INSERT_RECORDED, {"now": now, "delivery_id": delivery_id, **columns(runs)})
 
 
 async def advance_schedules(conn: AsyncConnection, advances: Sequence[Advance], now: datetime) -> None:

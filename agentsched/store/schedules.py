@@ -200,6 +200,13 @@ UPDATE schedules SET runs_admitted = runs_admitted + :admitted, day = :day,
 WHERE id = :id
 """)
 
+_NOTE_BUDGET = text("""
+UPDATE schedules SET day_noted = true, day = :day,
+       day_runs = CASE WHEN day = :day THEN day_runs ELSE 0 END,
+       day_tokens = CASE WHEN day = :day THEN day_tokens ELSE 0 END
+WHERE id = :id
+""")
+
 
 async def read(conn: AsyncConnection, schedule_id: int) -> ScheduleRow | None:
     """Read a schedule with the version in force; None if there is none."""
@@ -371,6 +378,11 @@ async def set_failures(conn: AsyncConnection, schedule_id: int, failures: int, n
 async def spend(conn: AsyncConnection, schedule_id: int, *, admitted: int, day: date, runs: int = 1) -> None:
     """Count ``runs`` against the schedule's day, and ``admitted`` of them against its ``max_runs``."""
     await conn.execute(_SPEND, {"id": schedule_id, "admitted": admitted, "day": day, "runs": runs})
+
+
+async def note_budget(conn: AsyncConnection, schedule_id: int, day: date) -> None:
+    """Note that the owner has been told that the budget of this day is spent."""
+    await conn.execute(_NOTE_BUDGET, {"id": schedule_id, "day": day})
 
 
 def _timing_columns(timing: Timing) -> dict[str, Any]:

@@ -26,7 +26,7 @@ async def read_assignment(db: Database, claimed: Claimed) -> Assignment:
         conversation_id=claimed.conversation_id,
         prompt=claimed.prompt,
         preamble=claimed.preamble,
-        payload=None,
+        payload=claimed.payload,
         agent=claimed.agent,
         history=[_entry(row) for row in rows],
         idempotency_key=claimed.idempotency_key,

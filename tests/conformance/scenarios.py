@@ -1,17 +1,21 @@
 """Play a scenario of the conformance cases against the real services on a real database with a frozen clock."""
 
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
 from sqlalchemy import text
 
 from agentsched.core.attempt import End
-from agentsched.service import backfills, claim, finish, lifecycle, tick, update
+from agentsched.core.problems import Refused
+from agentsched.service import backfills, claim, finish, hooks, lifecycle, schedules, tick, update
 from agentsched.service.caller import Caller
 from agentsched.service.cancel_run import cancel_run
 from agentsched.service.claim import Claimed
 from agentsched.service.errors import Conflict
-from agentsched.service.requests import BackfillRequest, SchedulePatch
+from agentsched.service.hooks import Delivery
+from agentsched.service.requests import BackfillRequest, NewSchedule, SchedulePatch
 from agentsched.service.schedules import get
 from agentsched.service.settle import Report
 from agentsched.settings import Settings
@@ -31,6 +35,7 @@ class Scenario:
         self.db, self.settings, self.clock = db, settings, clock
         self.caller: Caller
         self.schedule_id = 0
+        self.token: str | None = None
         self.labels: dict[str, int] = {}
         self.held: dict[int, tuple[str, Claimed]] = {}
         self.lost: set[str] = set()
@@ -42,8 +47,9 @@ class Scenario:
         fields: dict[str, Any] = {"cron": "*/5 * * * *", "timezone": "UTC", "mode": "fork", "timeout_seconds": 86400}
         if {"at", "every", "in", "webhook"} & case["schedule"].keys():
             del fields["cron"]
-        row = await people.schedule(self.db, self.settings, self.caller, conversation_id, **(fields | case["schedule"]))
-        self.schedule_id = row.id
+        request = NewSchedule.model_validate({"prompt": "x"} | fields | case["schedule"])
+        made = await schedules.create(self.db, self.settings, self.caller, conversation_id, request)
+        self.schedule_id, self.token = made.row.id, made.token
 
     async def step(self, step: Step) -> None:
         await self.clock.freeze(step["at"])
@@ -71,6 +77,7 @@ class Scenario:
             "cancel_run": self._cancel_run,
             "run_now": self._run_now,
             "backfill": self._backfill,
+            "webhook": self._webhook,
         }
 
     async def _tick(self, _: Step) -> None:
@@ -150,6 +157,19 @@ class Scenario:
         else:
             assert refused is None
             assert made.count == step.get("expect_count", made.count)
+
+    async def _webhook(self, step: Step) -> None:
+        assert self.token is not None
+        body = json.dumps(step.get("body", {"n": 1})).encode()
+        delivery = Delivery(body, "application/json", key=step["key"])
+        if "expect_refused" in step:
+            with pytest.raises({409: Conflict, 422: Refused}[step["expect_refused"]["status"]]):
+                await hooks.accept(self.db, self.settings, self.token, delivery)
+            return
+        accepted = await hooks.accept(self.db, self.settings, self.token, delivery)
+        assert accepted.new != step.get("expect_replayed", False)
+        run_id = accepted.answer["run_id"]
+        assert self.labels.setdefault(step.get("label", ""), run_id) == run_id
 
     async def _run_id(self, name: str) -> int:
         if name in self.labels:

@@ -25,12 +25,7 @@ def test_the_cases_are_there() -> None:
     )
 
 
-def playable(case: dict[str, Any]) -> bool:
-    """Webhooks are not part of the product yet."""
-    return "webhook" not in {step["do"] for step in case["steps"]}
-
-
-@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES if playable(case)])
+@pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])
 async def test_scenario(case: dict[str, Any], db: Database, settings: Settings, clock: Clock) -> None:
     scenario = Scenario(db, settings, clock)
     await scenario.begin(case)

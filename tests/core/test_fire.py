@@ -69,6 +69,7 @@ class TestOneSlot:
             supersede=(),
             cancel=(),
             ask=(),
+            completes=False,
         )
 
     def test_two_minutes_late_is_on_time_and_three_are_not(self) -> None:

@@ -1,0 +1,46 @@
+"""Replace the token of a webhook, with a grace period for the old one (DESIGN §11)."""
+
+import json
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from agentsched.core.timing import Kind
+from agentsched.core.words import LIVE_SCHEDULE
+from agentsched.service.caller import Caller
+from agentsched.service.errors import Conflict
+from agentsched.service.schedules import owned
+from agentsched.service.update import ended
+from agentsched.service.webhook_tokens import issue
+from agentsched.store import changes, clock, schedules, webhook_tokens
+from agentsched.store.database import Database
+
+
+class Rotated(NamedTuple):
+    """A new token, and until when those before it work."""
+
+    token: str
+    old_valid_until: datetime
+
+
+async def rotate_token(db: Database, caller: Caller, schedule_id: int, *, grace_seconds: int) -> Rotated:
+    """Make a new token. Those before it work for ``grace_seconds`` more (0 = no more), or as long as they had left.
+
+    Raises NotFound, and Conflict for a schedule that has no webhook or has ended.
+    """
+    async with db.begin() as conn:
+        await owned(conn, caller, schedule_id)
+        await schedules.lock(conn, schedule_id)
+        row = await owned(conn, caller, schedule_id)
+        if row.kind != Kind.WEBHOOK:
+            raise Conflict("schedule_has_no_webhook", f"Schedule {row.id} fires by the clock, and has no token.")
+        if row.status not in LIVE_SCHEDULE:
+            raise ended(row)
+        now = await clock.now(conn)
+        until = now + timedelta(seconds=grace_seconds)
+        await webhook_tokens.expire(conn, row.id, until)
+        token = await issue(conn, row.id, now)
+        asked = json.dumps({"grace_seconds": grace_seconds})
+        await changes.record(
+            conn, row.id, row.version, action="token_rotated", actor=caller.actor, changes=asked, now=now
+        )
+        return Rotated(token, until)
