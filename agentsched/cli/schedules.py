@@ -4,11 +4,14 @@ from typing import Any
 
 import rich_click as click
 
+from agentsched.cli.backfills import backfill
 from agentsched.cli.client import Client, client_options
 from agentsched.cli.output import json_option, print_fields, print_json, print_table, shown
 from agentsched.cli.pages import beginning, cursor_option, limit_option, say_more
+from agentsched.cli.refusal import CommandRefused
 from agentsched.cli.runs import print_runs
 from agentsched.cli.schedule_options import SAYS_WHEN, as_body, as_patch, preview_count, schedule_options
+from agentsched.cli.simulation import print_simulation, simulation_options, take_supposition
 from agentsched.core.words import RunStatus, ScheduleStatus
 
 PATH = "/v1/schedules"
@@ -20,6 +23,9 @@ conversation_argument = click.argument("conversation", type=int, metavar="CONVER
 @click.group()
 def schedules() -> None:
     """Create, see and steer schedules. CONVERSATION and SCHEDULE are ids."""
+
+
+schedules.add_command(backfill)
 
 
 @schedules.command("list")
@@ -178,25 +184,43 @@ def run_now(client: Client, schedule: int, as_json: bool) -> None:
 @click.option("--prompt", hidden=True)
 @schedule_options
 @preview_count
+@simulation_options
 @json_option
 @client_options
 def preview(client: Client, schedule: int | None, count: int, as_json: bool, **options: Any) -> None:
-    """Show the next fires of a SCHEDULE, or of one that would have these options. Nothing is saved."""
+    """Show the next fires of a SCHEDULE, or of one that would have these options. Nothing is saved.
+
+    With --simulate: what becomes of every slot over a span. For example: agentsched schedules preview --simulate
+    --cron '*/15 * * * *' --overlap queue --run-takes 40m --span 6h
+    """
+    supposed = take_supposition(options)
+    prompt = options.pop("prompt")
     if schedule is None:
-        prompt = options.pop("prompt")
-        body = {**as_body(options), "count": count} | ({} if prompt is None else {"prompt": prompt})
-        answer = client.post(f"{PATH}/preview", body)
-    elif any(value is not None for value in options.values()):
+        body = as_body(options) | ({} if prompt is None else {"prompt": prompt})
+        path, body = (
+            (f"{PATH}/preview", {**body, "count": count}) if supposed is None else (f"{PATH}/simulate", body | supposed)
+        )
+        answer = client.post(path, body)
+    elif prompt is not None or any(value is not None for value in options.values()):
         raise click.UsageError(f"Give either a SCHEDULE or what a new one would have ({SAYS_WHEN}), not both.")
-    else:
+    elif supposed is None:
         answer = client.get(f"{PATH}/{schedule}/preview", count=count)
+    else:
+        answer = client.post(f"{PATH}/{schedule}/simulate", supposed)
     if as_json:
         print_json(answer)
-        return
-    click.echo(f"{answer['summary']}.")
-    _print_next(answer)
-    for problem in answer["problems"]:
-        click.echo(f"{problem['field']}: {problem['problem']} → {problem['fix']}", err=True)
+    elif supposed is None:
+        click.echo(f"{answer['summary']}.")
+        _print_next(answer)
+    else:
+        print_simulation(answer)
+    if answer["problems"]:
+        document = {
+            "code": answer["problems"][0]["code"],
+            "detail": "It would be refused.",
+            "errors": answer["problems"],
+        }
+        raise CommandRefused(document["code"], document["detail"], document=document)
 
 
 @schedules.command()

@@ -310,8 +310,9 @@ class _Simulator:
 
     def _end_attempt(self, run: _Run, end: End, now: datetime) -> None:
         run.losses += end is End.LOST
-        run.error_code = ERROR_CODES.get(end)
         verdict = self._judge(run, end, now)
+        if verdict.outcome != "restart":
+            run.error_code = ERROR_CODES.get(end)
         match verdict.outcome:
             case "complete":
                 self._end_run(run, RunStatus.COMPLETED, now)
@@ -365,6 +366,7 @@ class _Simulator:
     def _retry(self, run: _Run, now: datetime) -> None:
         late_is_fine = runs_late(self._trigger, self._plan.misfire, overdue=run.overdue)
         if not late_is_fine and now >= _later(run.retry_at, self._plan.start_deadline_seconds):
+            run.error_code = None
             self._end_run(run, RunStatus.ABANDONED, now)
             self._start_waiting(now)
             return
@@ -408,6 +410,7 @@ class _Simulator:
                 window_seconds=self._assume.queue_adoption_window_seconds,
             )
             if outage is not None:
+                run.missed = Stretch(run.fire_at, run.fire_at, 1)
                 self._skip(run, Reason.STRANDED, now, RunStatus.MISSED)
 
 

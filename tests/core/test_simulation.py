@@ -57,7 +57,7 @@ def shown(simulation: Simulation) -> list[str]:
     lines = []
     for run in simulation.runs:
         what = run.status if run.reason is None else f"{run.status}({run.reason})"
-        if run.missed_count is not None:
+        if run.reason == Reason.MISFIRE:
             what += f" {run.missed_count}"
         if run.started_at is not None:
             what += f" {run.started_at:%H:%M:%S}-{'' if run.ended_at is None else f'{run.ended_at:%H:%M:%S}'}"
