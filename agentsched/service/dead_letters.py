@@ -1,5 +1,6 @@
 """Requeue or discard many dead letters, each in a transaction of its own, so that one refusal stops no other."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
@@ -25,6 +26,9 @@ from agentsched.store.schedules import ScheduleRow
 
 log = structlog.get_logger()
 
+WITHIN_SECONDS = 20.0
+"""Whoever asks should hear of it before their client gives up; what is left then remains for the next request."""
+
 CRITERIA = ("schedule_id", "error_code", "failed_after", "failed_before")
 
 
@@ -36,7 +40,14 @@ class _Locked(NamedTuple):
     schedule: ScheduleRow
 
 
-async def requeue_chosen(db: Database, settings: Settings, caller: Caller, choice: DeadLetterChoice) -> DeadLettersDone:
+async def requeue_chosen(
+    db: Database,
+    settings: Settings,
+    caller: Caller,
+    choice: DeadLetterChoice,
+    *,
+    within_seconds: float = WITHIN_SECONDS,
+) -> DeadLettersDone:
     """Requeue dead letters, the oldest first; those of cancelled schedules, which are refused, come last.
 
     Raises Refused without a criterion, and NotFound for a schedule that is not the caller's.
@@ -47,17 +58,19 @@ async def requeue_chosen(db: Database, settings: Settings, caller: Caller, choic
         return await requeue.requeue_locked(found.conn, settings, caller, found.run, found.schedule, now)
 
     chosen = await _choose(db, caller, choice, cancelled_last=True)
-    return await _each(db, caller, chosen, do)
+    return await _each(db, caller, chosen, do, within_seconds)
 
 
-async def discard_chosen(db: Database, caller: Caller, choice: DeadLetterChoice) -> DeadLettersDone:
+async def discard_chosen(
+    db: Database, caller: Caller, choice: DeadLetterChoice, *, within_seconds: float = WITHIN_SECONDS
+) -> DeadLettersDone:
     """Discard dead letters, the oldest first. Raises as ``requeue_chosen``."""
 
     async def do(found: _Locked) -> None:
         await requeue.discard_locked(found.conn, found.run, await clock.now(found.conn))
 
     chosen = await _choose(db, caller, choice, cancelled_last=False)
-    return await _each(db, caller, chosen, do)
+    return await _each(db, caller, chosen, do, within_seconds)
 
 
 async def _choose(db: Database, caller: Caller, choice: DeadLetterChoice, *, cancelled_last: bool) -> Chosen:
@@ -112,11 +125,21 @@ def _refuse_more_than_names(choice: DeadLetterChoice, criteria: Sequence[str]) -
 
 
 async def _each(
-    db: Database, caller: Caller, chosen: Chosen, do: Callable[[_Locked], Awaitable[int | None]]
+    db: Database,
+    caller: Caller,
+    chosen: Chosen,
+    do: Callable[[_Locked], Awaitable[int | None]],
+    within_seconds: float,
 ) -> DeadLettersDone:
+    loop = asyncio.get_running_loop()
+    until = loop.time() + within_seconds
+    remaining = chosen.remaining
     done: list[DeadLetterDone] = []
     refused: list[DeadLetterRefused] = []
-    for run_id in chosen.ids:
+    for dealt_with, run_id in enumerate(chosen.ids):
+        if dealt_with and loop.time() >= until:
+            remaining += len(chosen.ids) - dealt_with
+            break
         try:
             async with db.begin(lock_timeout_ms=LOCK_TIMEOUT_MS) as conn:
                 run, schedule = await requeue.lock(conn, caller, run_id)
@@ -131,7 +154,7 @@ async def _each(
             log.warning("dead_letter.left", id=run_id, error=repr(error))
             text = f"The service could not deal with run {run_id}, and its log says why. Try again."
             refused.append(DeadLetterRefused(run_id=run_id, code="internal_error", problem=text))
-    return DeadLettersDone(count=len(done), runs=done, refused=refused, remaining=chosen.remaining)
+    return DeadLettersDone(count=len(done), runs=done, refused=refused, remaining=remaining)
 
 
 def _refuse_unless_dead(run: RunRow) -> None:

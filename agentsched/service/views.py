@@ -212,7 +212,7 @@ class DeadLettersDone(View):
     count: int = Field(description="How many were requeued or discarded")
     runs: list[DeadLetterDone]
     refused: list[DeadLetterRefused]
-    remaining: int = Field(description="How many more fit, beyond `limit`; ask again for them")
+    remaining: int = Field(description="How many more fit, beyond `limit` or what 20 seconds allow; ask again")
 
 
 class TaskView(View):

@@ -218,6 +218,13 @@ async def test_twenty_requeues_at_once_are_one(scene: Scene) -> None:
     assert await scene.sql("SELECT count(*) FROM runs WHERE requeue_of = :id", id=failed) == [(1,)]
 
 
+async def test_requeues_at_once_share_the_slots(scene: Scene) -> None:
+    schedule = await scene.schedule(pause_after_failures=None)
+    dead = await three_dead(scene, schedule)
+    await asyncio.gather(*(scene.requeue(each) for each in dead))
+    assert sorted((await scene.statuses(schedule))[3:]) == ["pending", "queued", "queued"]
+
+
 async def test_the_same_key_is_the_same_run(scene: Scene) -> None:
     schedule = await scene.schedule()
     failed = await scene.dead_letter(schedule)
@@ -536,6 +543,15 @@ async def test_named_runs_that_are_no_dead_letters_are_refused(scene: Scene) -> 
     assert await scene.sql("SELECT count(*) FROM runs WHERE requeue_of = :id", id=foreign) == [(0,)]
 
 
+async def test_what_takes_too_long_remains_for_the_next_request(scene: Scene) -> None:
+    schedule = await scene.schedule(pause_after_failures=None)
+    first, *others = await three_dead(scene, schedule)
+    done = await dead_letters.discard_chosen(scene.db, scene.ada, choice(all=True), within_seconds=0)
+    assert ([each.run_id for each in done.runs], done.remaining) == ([first], 2)
+    rest = await dead_letters.discard_chosen(scene.db, scene.ada, choice(all=True))
+    assert ([each.run_id for each in rest.runs], rest.remaining) == (others, 0)
+
+
 async def test_two_bulk_requeues_at_once_requeue_everything_once(scene: Scene) -> None:
     schedule = await scene.schedule(pause_after_failures=None)
     dead = await three_dead(scene, schedule)
@@ -599,7 +615,7 @@ async def test_a_key_of_one_conversation_reaches_no_other(scene: Scene) -> None:
     named = await dead_letters.discard_chosen(scene.db, bound, choice(run_ids=[outside]))
     assert [each.code for each in named.refused] == ["run_not_found"]
     done = await dead_letters.discard_chosen(scene.db, bound, choice(all=True))
-    assert ([each.run_id for each in done.runs], done.remaining) == ([inside], 0)
+    assert ([each.run_id for each in done.runs], done.refused, done.remaining) == ([inside], [], 0)
     assert await scene.listed(dead=True) == [outside]
 
 
