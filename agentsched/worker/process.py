@@ -16,6 +16,7 @@ from agentsched.store.database import Database
 from agentsched.worker.collector import calm_collector
 from agentsched.worker.executor import Executor
 from agentsched.worker.listener import Listener
+from agentsched.worker.pruner import PRUNE_SECONDS, Pruner
 from agentsched.worker.redis import connect_redis
 from agentsched.worker.supervise import supervise
 from agentsched.worker.sweep import Sweep
@@ -43,7 +44,7 @@ async def run_worker(
     name: str,
     ready: asyncio.Event | None = None,
 ) -> None:
-    """Tick, sweep, listen and execute until ``stop`` is set; then finish or hand back what runs.
+    """Tick, sweep, prune, listen and execute until ``stop`` is set; then finish or hand back what runs.
 
     Without a ``redis`` the sweep does the tick. Database, Redis and waker belong to the caller, who closes them
     afterwards. Raises the database's error when it is away at the start, and never because of it later.
@@ -60,6 +61,7 @@ async def run_worker(
             pause=settings.sweep_seconds,
             most=settings.sweep_seconds,
         ),
+        "prune": supervise("prune", Pruner(db, settings).run_once, pause=PRUNE_SECONDS, most=PRUNE_SECONDS),
     }
     if redis is not None:
         duties["tick"] = supervise("tick", Ticker(db, settings, redis, waker).run_once, pause=0.5, most=5)

@@ -99,6 +99,7 @@ runs = sa.Table(
         postgresql_where=sa.text(f"lane = 'backfill' AND status IN ({quoted(IN_FLIGHT)})"),
     ),
     sa.Index("runs_backfill_idx", "backfill_id", postgresql_where=sa.text("backfill_id IS NOT NULL")),
+    sa.Index("runs_delivery_idx", "delivery_id", postgresql_where=sa.text("delivery_id IS NOT NULL")),
     sa.Index("runs_requeue_idx", "requeue_of", postgresql_where=sa.text("requeue_of IS NOT NULL")),
     sa.Index("runs_in_flight_idx", "schedule_id", postgresql_where=sa.text(f"status IN ({quoted(IN_FLIGHT)})")),
     sa.Index("runs_line_idx", "schedule_id", "lane", "fire_at", "id", postgresql_where=sa.text("status = 'queued'")),
