@@ -11,6 +11,7 @@ from click import get_current_context
 from click.core import ParameterSource
 
 from agentsched.cli.output import print_table
+from agentsched.core.durations import format_seconds
 from agentsched.core.zones import zone
 from agentsched.service.requests import Supposition
 
@@ -77,7 +78,9 @@ def take_supposition(options: dict[str, Any]) -> dict[str, Any] | None:
     if wanted and context.get_parameter_source("count") is not ParameterSource.DEFAULT:
         raise click.UsageError("A simulation has a --span, not a --count.")
     if body and not wanted:
-        raise click.UsageError("--from, --span, --run-takes, --stop-takes, --fails-every and --down need --simulate.")
+        raise click.UsageError(
+            "Only --simulate takes --from, --span, --run-takes, --stop-takes, --fails-every and --down."
+        )
     return body if wanted else None
 
 
@@ -113,7 +116,7 @@ def _rows(runs: Sequence[Mapping[str, Any]], timezone: str) -> Iterator[Sequence
 def _row(
     look: _Look, run: Mapping[str, Any], count: str, timezone: str, *, last: Mapping[str, Any] | None
 ) -> Sequence[object]:
-    slot = run["local"] if last is None else f"{run['local']} … {_clock(last['fire_at'], run['fire_at'], timezone)}"
+    slot = run["local"] if last is None else f"{run['local']} … {last['local']}"
     worked = last is None and run["started_at"] is not None
     started, ended = (run[name] if worked else None for name in ("started_at", "ended_at"))
     return (
@@ -122,7 +125,7 @@ def _row(
         look.what,
         _clock(started, run["fire_at"], timezone),
         _clock(ended, run["fire_at"], timezone),
-        f"{look.waited} s" if look.waited else "",
+        format_seconds(look.waited) if look.waited else "",
         look.in_line or "",
     )
 

@@ -71,6 +71,12 @@ def format_minutes(minutes: int) -> str:
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0m"
 
 
+def format_seconds(seconds: int) -> str:
+    """The shortest way to write that many seconds, such as "1h5m" or "1m30s"."""
+    minutes, rest = divmod(seconds, 60)
+    return f"{format_minutes(minutes) if minutes else ''}{f'{rest}s' if rest or not minutes else ''}"
+
+
 def in_words(minutes: int) -> str:
     """That many minutes in words, such as "1 day", "1 hour and 30 minutes" or "20 minutes"."""
     days, rest = divmod(minutes, MINUTES_IN_DAY)

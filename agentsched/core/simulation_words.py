@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import assert_never
 
+from agentsched.core.durations import format_seconds
 from agentsched.core.simulation import Plan, Simulation
 from agentsched.core.summary import run_view
 from agentsched.core.words import Reason, RunStatus, ScheduleStatus
-
-UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 
 _WORDS = {
     RunStatus.CANCELLED: "cancelled to make way for a newer one",
@@ -26,7 +25,7 @@ def outcome(plan: Plan, simulation: Simulation) -> str:
     sentences = [f"{_slots(simulation.slots)}: {parts}." if parts else "No slot is in this span."]
     if (line := simulation.longest_line) > 0:
         most = f"at most {line} {'was' if line == 1 else 'were'} in line at once"
-        wait = f"the longest wait was {duration(simulation.longest_wait_seconds)}"
+        wait = f"the longest wait was {format_seconds(simulation.longest_wait_seconds)}"
         both = f"{wait}, and {most}" if simulation.longest_wait_seconds else most
         sentences.append(f"{both[0].upper()}{both[1:]}.")
     if simulation.paused_at is not None:
@@ -35,15 +34,6 @@ def outcome(plan: Plan, simulation: Simulation) -> str:
     elif simulation.status is ScheduleStatus.COMPLETED and simulation.slots:
         sentences.append("Then the schedule was completed.")
     return " ".join(sentences)
-
-
-def duration(seconds: int) -> str:
-    """The shortest way to write that many seconds, such as "40m", "1h5m" or "1m30s"."""
-    parts = []
-    for length, unit in UNITS:
-        count, seconds = divmod(seconds, length)
-        parts += [f"{count}{unit}"] if count else []
-    return "".join(parts) or "0s"
 
 
 def _parts(plan: Plan, simulation: Simulation) -> Iterator[str]:
@@ -67,7 +57,7 @@ def _failures(plan: Plan, simulation: Simulation) -> Iterator[str]:
     for code, count in codes.items():
         match code:
             case "timeout":
-                allowed = f" ({duration(plan.timeout_seconds)})" if plan.timeout_seconds else ""
+                allowed = f" ({format_seconds(plan.timeout_seconds)})" if plan.timeout_seconds else ""
                 yield f"{count} failed because an attempt took longer than timeout_seconds allows{allowed}"
             case "lost":
                 yield f"{count} failed because their workers died again and again"
@@ -91,7 +81,7 @@ def _reason(reason: Reason, cap: int | None) -> str:
         case Reason.MISFIRE:
             return "missed while the service was down"
         case Reason.STRANDED:
-            return "missed because they were in line during a long outage"
+            return "missed after a long outage that found them in line"
         case Reason.NOT_STARTED | Reason.SCHEDULE_CANCELLED | Reason.BACKFILL_CANCELLED | Reason.FILTERED:
             return reason.value
         case _:

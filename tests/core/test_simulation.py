@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentsched.core.durations import format_seconds
 from agentsched.core.limits import DEFAULT_TIMEOUT_SECONDS
 from agentsched.core.misfire import DEFAULT_GRACE_SECONDS
 from agentsched.core.overlap import Limits
 from agentsched.core.problems import Refused
 from agentsched.core.simulation import Assumptions, Plan, Simulation
-from agentsched.core.simulation_words import duration, outcome
+from agentsched.core.simulation_words import outcome
 from agentsched.core.simulator import simulate
 from agentsched.core.timing import build_timing, occurrences
 from agentsched.core.uptime import Down, Uptime
@@ -378,7 +379,7 @@ def test_the_outcome_in_words(schedule: Plan, run: int, assumed: dict[str, Any],
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (90, "1m30s"), (3600, "1h"), (90061, "1d1h1m1s")])
 def test_durations_are_short(seconds: int, text: str) -> None:
-    assert duration(seconds) == text
+    assert format_seconds(seconds) == text
 
 
 CAPS = st.sampled_from(
