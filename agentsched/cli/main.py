@@ -23,6 +23,7 @@ COMMANDS = {
     "conversations": ("conversations", "conversations"),
     "schedules": ("schedules", "schedules"),
     "runs": ("runs", "runs"),
+    "backfills": ("backfills", "backfills"),
 }
 """Each command's module and object. A module is imported when its command is asked for: clients start quickly."""
 

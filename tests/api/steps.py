@@ -1,5 +1,6 @@
 """Steps that tests of the API begin with."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from httpx import AsyncClient, Response
@@ -33,6 +34,16 @@ async def run(client: AsyncClient, schedule_id: int) -> dict[str, Any]:
     answer = await client.post(f"/v1/schedules/{schedule_id}/run-now")
     assert answer.status_code == 201, answer.text
     made: dict[str, Any] = answer.json()["run"]
+    return made
+
+
+async def backfill(client: AsyncClient, schedule: dict[str, Any]) -> dict[str, Any]:
+    """A new backfill of the ten minutes before the schedule's next fire."""
+    to = datetime.fromisoformat(schedule["next_fire_at"]) - timedelta(minutes=1)
+    body = {"from": (to - timedelta(minutes=10)).isoformat(), "to": to.isoformat()}
+    answer = await client.post(f"/v1/schedules/{schedule['id']}/backfills", json=body)
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()
     return made
 
 

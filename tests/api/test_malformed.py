@@ -105,7 +105,9 @@ BROKEN = [
 
 async def test_no_route_fails_over_a_broken_body(client: AsyncClient, admin: AsyncClient) -> None:
     schedule = await steps.schedule(client, await steps.conversation(client))
-    ids = {"conversation_id": schedule["conversation_id"], "schedule_id": schedule["id"], "run_id": 1, "task_id": 1}
+    ids = {"conversation_id": schedule["conversation_id"], "schedule_id": schedule["id"]} | dict.fromkeys(
+        ("run_id", "task_id", "backfill_id"), 1
+    )
     for path, item in SPECIFICATION["paths"].items():
         for method, operation in item.items():
             for body in BROKEN if method != "delete" else [b"{"]:

@@ -47,7 +47,14 @@ async def test_somebody_elses_ids_are_answered_as_absent_ones(
     schedule = await steps.schedule(client, owner)
     run = await steps.run(client, schedule["id"])
     task = (await client.get(f"/v1/runs/{run['id']}/tasks")).json()["items"][0]
-    ids = {"conversation_id": owner, "schedule_id": schedule["id"], "run_id": run["id"], "task_id": task["id"]}
+    backfill = await steps.backfill(client, schedule)
+    ids = {
+        "conversation_id": owner,
+        "schedule_id": schedule["id"],
+        "run_id": run["id"],
+        "task_id": task["id"],
+        "backfill_id": backfill["id"],
+    }
     absent = dict.fromkeys(ids, ABSENT)
     before = await things(client, ids)
     woken = waker.calls

@@ -86,7 +86,9 @@ class Scene:
         return await self.hour_of(task)
 
     async def hour_of(self, task: Claimed) -> str:
-        return next(hour for run_id, hour, *_ in await self._rows() if run_id == task.run_id)
+        async with self.db.begin() as conn:
+            found = await conn.execute(text("SELECT fire_at FROM runs WHERE id = :id"), {"id": task.run_id})
+            return f"{found.scalar_one():%H:%M}"
 
     async def run_ids(self, trigger: str, status: str) -> list[int]:
         return [row[0] for row in await self._rows() if row[2:4] == (trigger, status)]

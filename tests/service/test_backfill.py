@@ -1,6 +1,7 @@
 """Backfills on a real database: which slots run, in which order, and how one ends."""
 
 import asyncio
+from collections.abc import Awaitable
 from datetime import timedelta
 
 import pytest
@@ -8,16 +9,19 @@ from sqlalchemy import text
 
 from agentsched.core.problems import Refused
 from agentsched.core.words import Scope
-from agentsched.service import backfills, lifecycle, reap, schedules, tick, update
+from agentsched.service import backfills, conversations, lifecycle, reap, tick, update
+from agentsched.service.backfill_views import BackfillView
 from agentsched.service.caller import Caller
 from agentsched.service.cancel_run import cancel_run
 from agentsched.service.errors import Conflict, NotFound
 from agentsched.service.requests import SchedulePatch
 from agentsched.settings import Settings
+from agentsched.store import schedules
 from agentsched.store.database import Database
 from tests import people
 from tests.clock import Clock, at
 from tests.service.backfill_scene import FAILED, Scene
+from tests.waiting import waiting_for_a_lock
 
 pytestmark = pytest.mark.anyio
 
@@ -27,18 +31,18 @@ async def scene(db: Database, settings: Settings, clock: Clock) -> Scene:
     return await Scene.begin(db, settings, clock)
 
 
-async def codes(asking: object) -> list[tuple[str, str]]:
+async def codes(asking: Awaitable[object]) -> list[tuple[str, str]]:
     """Code and field of each problem that the request has."""
     with pytest.raises(Refused) as refused:
-        await asking  # type: ignore[misc]  # any awaitable
+        await asking
     assert all(problem.fix and problem.problem for problem in refused.value.problems)
     return [(problem.code, problem.field) for problem in refused.value.problems]
 
 
-async def refused(asking: object) -> tuple[str, object]:
+async def refused(asking: Awaitable[object]) -> tuple[str, object]:
     """The code and the count of a refusal for size."""
     with pytest.raises(Conflict) as conflict:
-        await asking  # type: ignore[misc]  # any awaitable
+        await asking
     return conflict.value.code, conflict.value.extra.get("count")
 
 
@@ -360,7 +364,7 @@ async def test_a_deleted_conversation_ends_the_backfills_of_its_schedules(
     await clock.freeze("2026-05-01T12:30:00Z")
     await tick.tick(db, settings)
     made = await scene.backfill("2026-05-01T11:00:00Z", "2026-05-01T12:30:00Z", reprocess="all")
-    await people.conversations.delete(db, scene.ada, scene.owner)
+    await conversations.delete(db, scene.ada, scene.owner)
     assert (await scene.schedule()).status == ("completed" if fields else "cancelled")
     assert (await scene.shown(made)).status == "cancelled"
     assert await scene.run_ids("backfill", "queued") == []
@@ -476,27 +480,23 @@ async def test_missing_twice_at_once_runs_each_slot_once(scene: Scene) -> None:
     assert sorted(backfill.count for backfill in made) == [0, 0, 0, 0, 6]
 
 
-async def test_a_tick_and_an_edit_in_the_middle_of_the_walk(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was walked counts only for the timing that it was walked for; the slot that fires meanwhile is not taken."""
-    walks: list[str | None] = []
-    walk = backfills.walk
+async def change_during_the_walk(scene: Scene, assignments: str) -> BackfillView:
+    """A backfill whose schedule is changed after the walk, before its lock."""
+    async with scene.db.begin() as conn:
+        await schedules.lock(conn, scene.id)
+        making = asyncio.create_task(scene.backfill(10, "2026-05-01T12:30:00Z"))
+        await waiting_for_a_lock(scene.db)
+        await conn.execute(text(f"UPDATE schedules SET {assignments} WHERE id = :id"), {"id": scene.id})
+    return await making
 
-    async def disturbed(timing: schedules.Timing, *args: object) -> object:
-        found = await walk(timing, *args)  # type: ignore[arg-type]  # as they came
-        walks.append(timing.cron)
-        if len(walks) == 1:
-            await scene.clock.freeze("2026-05-01T13:00:00Z")
-            await tick.tick(scene.db, scene.settings)
-            row = await scene.schedule()
-            patch = SchedulePatch.model_validate({"cron": "0,30 * * * *"})
-            await update.update(scene.db, scene.settings, scene.ada, scene.id, patch, version=row.version)
-        return found
 
-    monkeypatch.setattr(backfills, "walk", disturbed)
-    made = await scene.backfill(10, "2026-05-01T12:30:00Z")
-    assert walks == ["0 * * * *", "0,30 * * * *"]
-    assert made.count == 5
-    assert (await scene.ledger())[-1] == ("13:00", "cron", "pending", None)
+async def test_slots_that_were_walked_for_an_earlier_timing_are_walked_again(scene: Scene) -> None:
+    assert (await change_during_the_walk(scene, "cron = '0,30 * * * *'")).count == 5
+
+
+async def test_a_schedule_that_is_cancelled_during_the_walk_is_not_backfilled(scene: Scene) -> None:
+    changing = change_during_the_walk(scene, "status = 'cancelled', next_fire_at = NULL")
+    assert await refused(changing) == ("schedule_cancelled", None)
 
 
 async def test_ticks_sweeps_and_finishes_beside_it_keep_one_in_flight(scene: Scene) -> None:
