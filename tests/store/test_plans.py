@@ -7,10 +7,10 @@ from sqlalchemy import TextClause, text
 
 from agentsched.service import tick
 from agentsched.settings import Settings
-from agentsched.store import due, overdue, tasks
+from agentsched.store import backfills, due, overdue, tasks
 from agentsched.store.database import Database
 from tests import people
-from tests.clock import Clock
+from tests.clock import Clock, at
 
 pytestmark = pytest.mark.anyio
 
@@ -89,3 +89,13 @@ async def test_reading_due_schedules_and_their_lines_scans_no_table(used_db: Dat
         used, scanned = await indexes(used_db, statement, **parameters)
         assert scanned == set()
         assert "runs_in_flight_idx" in used
+
+
+async def test_a_backfill_reads_its_range_of_the_ledger_and_ends_by_the_line(used_db: Database) -> None:
+    span = {"after": at("2026-05-01T00:00:00Z"), "until": at("2026-05-01T01:00:00Z")}
+    used, scanned = await indexes(used_db, backfills.READ_SLOTS, schedule_id=1, **span)
+    assert "runs_schedule_id_fire_at_id_idx" in used
+    assert scanned == set()
+    used, scanned = await indexes(used_db, backfills.COMPLETE_ENDED, ids=[1], now=span["until"])
+    assert {"runs_line_idx", "runs_one_backfill_in_flight_idx"} <= used
+    assert scanned == set()
