@@ -5,18 +5,17 @@ then what the reaper finds in the order of DESIGN §6, then the fire. A run that
 fire of 09:00.
 """
 
-from datetime import date, datetime, timedelta
-from enum import IntEnum
+from datetime import date, datetime
 from heapq import heappop, heappush
 from itertools import chain, islice
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from agentsched.core.attempt import Attempt, End, Verdict, judge_end, runs_late
 from agentsched.core.fire import DueSchedule, FireDecision, decide_fire
-from agentsched.core.limits import attempt_timeout
 from agentsched.core.misfire import Stretch
 from agentsched.core.overlap import Flight, Line, Waiting, on_slot_open
-from agentsched.core.simulation import Assumptions, Moment, Plan, SimulatedRun, Simulation, check_span
+from agentsched.core.simulation import Assumptions, Moment, Plan, Simulation, check_span
+from agentsched.core.simulation_events import Event, Order, Run, first_end, later
 from agentsched.core.stranding import stranding_outage
 from agentsched.core.timing import next_occurrence, occurrences
 from agentsched.core.uptime import Uptime
@@ -38,69 +37,6 @@ def simulate(plan: Plan, start: datetime, until: datetime, assumptions: Assumpti
     return _Simulator(plan, start, until, assumptions).play()
 
 
-class _Order(IntEnum):
-    """What comes first among events of one instant."""
-
-    STRANDING = 0
-    REPORT = 1
-    LOST = 2
-    TIMED_OUT = 3
-    FENCED_OFF = 4
-    RETRY = 5
-    FIRE = 6
-
-
-class _Event(NamedTuple):
-    """Something to happen. ``version``: it is of no interest once its run, or for 0 the schedule, has another."""
-
-    at: datetime
-    order: _Order
-    run_id: int = 0
-    version: int = 0
-    end: End = End.COMPLETED
-
-
-class _Run:
-    """A row of the ledger while time passes."""
-
-    def __init__(self, run_id: int, fire_at: datetime, status: RunStatus, reason: Reason | None = None) -> None:
-        self.id = run_id
-        self.fire_at = fire_at
-        self.status = status
-        self.reason = reason
-        self.error_code: str | None = None
-        self.missed: Stretch | None = None
-        self.overdue = False
-        self.in_line = 0
-        self.attempt = 1
-        self.losses = 0
-        self.restarts = 0
-        self.fails = False
-        self.first_started_at: datetime | None = None
-        self.started_at = fire_at
-        self.asked_at: datetime | None = None
-        self.retry_at = fire_at
-        self.ended_at: datetime | None = None
-        self.version = 0
-
-    def shown(self) -> SimulatedRun:
-        started = self.first_started_at
-        return SimulatedRun(
-            fire_at=self.fire_at,
-            status=self.status,
-            reason=self.reason,
-            error_code=self.error_code,
-            missed_until=self.missed.last if self.missed else None,
-            missed_count=self.missed.count if self.missed else None,
-            started_at=started,
-            ended_at=self.ended_at,
-            waited_seconds=None if started is None else int((started - self.fire_at).total_seconds()),
-            attempts=0 if started is None else self.attempt,
-            restarts=self.restarts,
-            in_line=self.in_line,
-        )
-
-
 class _Simulator:
     def __init__(self, plan: Plan, start: datetime, until: datetime, assumptions: Assumptions) -> None:
         self._plan = plan
@@ -109,10 +45,10 @@ class _Simulator:
         self._assume = assumptions
         self._uptime = Uptime(assumptions.down)
         self._trigger = Trigger(plan.timing.kind.value)
-        self._runs: list[_Run] = []
+        self._runs: list[Run] = []
         self._in_flight: dict[int, Flight] = {}
         self._waiting: dict[int, Waiting] = {}
-        self._events: list[_Event] = []
+        self._events: list[Event] = []
         self._timeline = [Moment(start, 0, 0)]
         self._status = ScheduleStatus.ACTIVE
         self._next_fire_at: datetime | None = None
@@ -129,7 +65,7 @@ class _Simulator:
         first, ends_at = next_occurrence(self._plan.timing, after), self._plan.ends_at
         self._fire_next_at(None if first is None or (ends_at is not None and first > ends_at) else first)
         for outage in self._uptime.outages:
-            heappush(self._events, _Event(outage.until_minute, _Order.STRANDING))
+            heappush(self._events, Event(outage.until_minute, Order.STRANDING))
         while self._events and self._events[0].at <= self._until:
             event = heappop(self._events)
             if self._is_current(event):
@@ -145,21 +81,21 @@ class _Simulator:
             paused_at=self._paused_at,
         )
 
-    def _is_current(self, event: _Event) -> bool:
-        if event.order is _Order.STRANDING:
+    def _is_current(self, event: Event) -> bool:
+        if event.order is Order.STRANDING:
             return True
         current = self._run(event.run_id).version if event.run_id else self._version
         return event.version == current
 
-    def _happen(self, event: _Event) -> None:
+    def _happen(self, event: Event) -> None:
         match event.order:
-            case _Order.STRANDING:
+            case Order.STRANDING:
                 self._strand(event.at)
-            case _Order.REPORT | _Order.LOST | _Order.TIMED_OUT | _Order.FENCED_OFF:
+            case Order.REPORT | Order.LOST | Order.TIMED_OUT | Order.FENCED_OFF:
                 self._end_attempt(self._run(event.run_id), event.end, event.at)
-            case _Order.RETRY:
+            case Order.RETRY:
                 self._retry(self._run(event.run_id), event.at)
-            case _Order.FIRE:
+            case Order.FIRE:
                 self._fire(event.at)
             case _:
                 assert_never(event.order)
@@ -207,7 +143,7 @@ class _Simulator:
         if fire_at is None:
             self._status = ScheduleStatus.COMPLETED
         else:
-            heappush(self._events, _Event(self._uptime.up_from(fire_at), _Order.FIRE, version=self._version))
+            heappush(self._events, Event(self._uptime.up_from(fire_at), Order.FIRE, version=self._version))
 
     def _runs_left(self, now: datetime) -> int | None:
         if self._plan.daily_run_limit is None:
@@ -245,14 +181,14 @@ class _Simulator:
             elif slot.status is RunStatus.PENDING:
                 self._start_run(run, now)
 
-    def _add(self, fire_at: datetime, status: RunStatus, reason: Reason | None, now: datetime) -> _Run:
-        run = _Run(len(self._runs) + 1, fire_at, status, reason)
+    def _add(self, fire_at: datetime, status: RunStatus, reason: Reason | None, now: datetime) -> Run:
+        run = Run(len(self._runs) + 1, fire_at, status, reason)
         if reason is not None:
             run.ended_at = now
         self._runs.append(run)
         return run
 
-    def _run(self, run_id: int) -> _Run:
+    def _run(self, run_id: int) -> Run:
         return self._runs[run_id - 1]
 
     def _start_waiting(self, now: datetime) -> None:
@@ -268,13 +204,13 @@ class _Simulator:
             del self._waiting[run_id]
             self._start_run(self._run(run_id), now)
 
-    def _start_run(self, run: _Run, now: datetime) -> None:
+    def _start_run(self, run: Run, now: datetime) -> None:
         run.first_started_at = now
         self._attempts += 1
         run.fails = self._fails(self._attempts)
         self._work_on(run, now)
 
-    def _work_on(self, run: _Run, now: datetime) -> None:
+    def _work_on(self, run: Run, now: datetime) -> None:
         """A worker claims it at once."""
         run.status, run.started_at, run.asked_at = RunStatus.RUNNING, now, None
         self._in_flight[run.id] = Flight(run.id, self._trigger, RunStatus.RUNNING, overdue=run.overdue)
@@ -284,31 +220,11 @@ class _Simulator:
         every = self._assume.fails_every
         return every > 0 and attempt % every == 0
 
-    def _await_end(self, run: _Run) -> None:
-        """Whichever comes first of the ends that a running attempt can have."""
+    def _await_end(self, run: Run) -> None:
         run.version += 1
-        assume, started = self._assume, run.started_at
-        down_at = self._uptime.down_after(started)
+        heappush(self._events, first_end(run, self._plan, self._assume, self._uptime))
 
-        def event(at: datetime, order: _Order, end: End) -> _Event:
-            return _Event(at, order, run.id, run.version, end)
-
-        own = event(_later(started, assume.run_seconds), _Order.REPORT, End.FAILED if run.fails else End.COMPLETED)
-        reported = own
-        if run.asked_at is not None and _later(run.asked_at, assume.stop_seconds) < own.at:
-            reported = event(_later(run.asked_at, assume.stop_seconds), _Order.REPORT, End.STOPPED)
-        ends = [reported]
-        if down_at is not None and reported.at >= down_at:
-            lost_at = self._uptime.up_from(_later(down_at, assume.lease_seconds))
-            ends = [event(lost_at, _Order.LOST, End.LOST)]
-        timeout = attempt_timeout(self._plan.timeout_seconds, self._plan.timing, run.fire_at)
-        ends.append(event(self._uptime.up_from(_later(started, timeout)), _Order.TIMED_OUT, End.TIMED_OUT))
-        if run.asked_at is not None and self._plan.cancel_grace_seconds is not None:
-            over_at = _later(run.asked_at, self._plan.cancel_grace_seconds)
-            ends.append(event(self._uptime.up_from(over_at), _Order.FENCED_OFF, End.FENCED_OFF))
-        heappush(self._events, min(ends))
-
-    def _end_attempt(self, run: _Run, end: End, now: datetime) -> None:
+    def _end_attempt(self, run: Run, end: End, now: datetime) -> None:
         run.losses += end is End.LOST
         verdict = self._judge(run, end, now)
         if verdict.outcome != "restart":
@@ -336,7 +252,7 @@ class _Simulator:
                 assert_never(verdict.outcome)
         self._start_waiting(now)
 
-    def _judge(self, run: _Run, end: End, now: datetime) -> Verdict:
+    def _judge(self, run: Run, end: End, now: datetime) -> Verdict:
         return judge_end(
             Attempt(
                 trigger=self._trigger,
@@ -355,17 +271,17 @@ class _Simulator:
             now,
         )
 
-    def _await_retry(self, run: _Run, verdict: Verdict) -> None:
+    def _await_retry(self, run: Run, verdict: Verdict) -> None:
         if verdict.retry_at is None:
             raise AssertionError("a retry has an instant")
         run.version += 1
         run.status, run.retry_at = RunStatus.RETRY_WAIT, verdict.retry_at
         self._in_flight[run.id] = self._in_flight[run.id]._replace(status=RunStatus.RETRY_WAIT)
-        heappush(self._events, _Event(self._uptime.up_from(run.retry_at), _Order.RETRY, run.id, run.version))
+        heappush(self._events, Event(self._uptime.up_from(run.retry_at), Order.RETRY, run.id, run.version))
 
-    def _retry(self, run: _Run, now: datetime) -> None:
+    def _retry(self, run: Run, now: datetime) -> None:
         late_is_fine = runs_late(self._trigger, self._plan.misfire, overdue=run.overdue)
-        if not late_is_fine and now >= _later(run.retry_at, self._plan.start_deadline_seconds):
+        if not late_is_fine and now >= later(run.retry_at, self._plan.start_deadline_seconds):
             run.error_code = None
             self._end_run(run, RunStatus.ABANDONED, now)
             self._start_waiting(now)
@@ -375,12 +291,12 @@ class _Simulator:
         run.fails = self._fails(self._attempts)
         self._work_on(run, now)
 
-    def _end_run(self, run: _Run, status: RunStatus, now: datetime) -> None:
+    def _end_run(self, run: Run, status: RunStatus, now: datetime) -> None:
         run.version += 1
         run.status, run.ended_at = status, now
         del self._in_flight[run.id]
 
-    def _skip(self, run: _Run, reason: Reason, now: datetime, status: RunStatus = RunStatus.SKIPPED) -> None:
+    def _skip(self, run: Run, reason: Reason, now: datetime, status: RunStatus = RunStatus.SKIPPED) -> None:
         run.status, run.reason, run.ended_at = status, reason, now
         del self._waiting[run.id]
 
@@ -412,7 +328,3 @@ class _Simulator:
             if outage is not None:
                 run.missed = Stretch(run.fire_at, run.fire_at, 1)
                 self._skip(run, Reason.STRANDED, now, RunStatus.MISSED)
-
-
-def _later(instant: datetime, seconds: int) -> datetime:
-    return instant + timedelta(seconds=seconds)

@@ -15,7 +15,7 @@ from agentsched.core.simulator import simulate as play
 from agentsched.core.summary import summary
 from agentsched.core.timing import Timing
 from agentsched.core.uptime import Down
-from agentsched.core.words import LIVE_SCHEDULE, Misfire, Overlap
+from agentsched.core.words import LIVE_SCHEDULE, Misfire, Mode, Overlap
 from agentsched.service import schedules
 from agentsched.service.caller import Caller
 from agentsched.service.policies import policies_of
@@ -27,6 +27,8 @@ from agentsched.store.database import Database
 
 FIRST_YEAR, LAST_YEAR = 1970, 9_900
 """Later on, the calendar could end within an attempt."""
+
+ONE_AT_A_TIME = "Runs that append to one conversation take turns there, which is left out here."
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ async def simulate(db: Database, settings: Settings, caller: Caller, request: Si
     start = _start(request, now, zone_name)
     timing, effective, problems = schedules.judge(settings, request, zone_name, start)
     plan = _plan(timing, effective, max_runs=request.max_runs, ends_at=request.ends_at)
-    return await _simulated(settings, plan, request, start, problems)
+    return await _simulated(settings, plan, effective["mode"], request, start, problems)
 
 
 async def simulate_saved(
@@ -69,11 +71,11 @@ async def simulate_saved(
         runs_admitted=row.runs_admitted,
         accounted_until=row.accounted_until,
     )
-    return await _simulated(settings, plan, request, _start(request, now, row.timezone), [])
+    return await _simulated(settings, plan, row.mode, request, _start(request, now, row.timezone), [])
 
 
 async def _simulated(
-    settings: Settings, plan: Plan, request: Supposition, start: datetime, problems: list[Problem]
+    settings: Settings, plan: Plan, mode: str, request: Supposition, start: datetime, problems: list[Problem]
 ) -> Simulated:
     timezone = plan.timing.timezone
     assumptions = Assumptions(
@@ -94,7 +96,10 @@ async def _simulated(
     until = start + timedelta(minutes=parse_duration(request.span, field="span"))
     # In a thread, as thousands of slots take a second, in which heartbeats and other requests have their turns.
     simulation = await asyncio.to_thread(play, plan, start, until, assumptions)
-    return Simulated(summary(plan.timing), outcome(plan, simulation), timezone, simulation, problems)
+    words = outcome(plan, simulation)
+    if mode == Mode.APPEND and simulation.most_in_flight > 1:
+        words = f"{words} {ONE_AT_A_TIME}"
+    return Simulated(summary(plan.timing), words, timezone, simulation, problems)
 
 
 def _plan(timing: Timing, policies: dict[str, Any], **own: Any) -> Plan:
