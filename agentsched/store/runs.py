@@ -11,6 +11,9 @@ from agentsched.core.reasons import reason_text
 from agentsched.core.words import Reason
 from agentsched.store import backfills
 
+STOP_CHANNEL = "agentsched_stop"
+"""Where the id of every task that is asked to stop is notified, so that its worker need not wait for its heartbeat."""
+
 _LOCK_FLIGHTS = text("""
 SELECT FROM runs
 WHERE schedule_id = ANY(CAST(:schedule_ids AS bigint[])) AND status IN ('pending', 'running', 'retry_wait')
@@ -49,17 +52,20 @@ WHERE id = :id AND status = 'queued'
 RETURNING backfill_id
 """)
 
-_ASK_TO_STOP = text("""
+_ASK_TO_STOP = text(f"""
 WITH asked AS (
     UPDATE runs SET cancel_requested_at = :now
     WHERE id = ANY(CAST(:ids AS bigint[])) AND status = 'running' AND cancel_requested_at IS NULL
     RETURNING id, schedule_id, version
+), told AS (
+    UPDATE tasks t
+    SET cancel_requested_at = :now,
+        cancel_deadline_at = CAST(:now AS timestamptz) + make_interval(secs => v.cancel_grace_seconds)
+    FROM asked a JOIN schedule_versions v ON v.schedule_id = a.schedule_id AND v.version = a.version
+    WHERE t.run_id = a.id AND t.status = 'running'
+    RETURNING t.id
 )
-UPDATE tasks t
-SET cancel_requested_at = :now,
-    cancel_deadline_at = CAST(:now AS timestamptz) + make_interval(secs => v.cancel_grace_seconds)
-FROM asked a JOIN schedule_versions v ON v.schedule_id = a.schedule_id AND v.version = a.version
-WHERE t.run_id = a.id AND t.status = 'running'
+SELECT pg_notify('{STOP_CHANNEL}', CAST(id AS text)) FROM told
 """)
 
 _START_QUEUED = text("""

@@ -55,6 +55,7 @@ class Attempt:
     ) -> None:
         self._db = db
         self._settings = settings
+        self.task_id = claimed.id
         self._claimed = claimed
         self._make_runner = make_runner
         self._loop = asyncio.get_running_loop()

@@ -13,6 +13,7 @@ from agentsched.store import workers
 from agentsched.store.database import Database
 from agentsched.worker.attempt import UNWIND_SECONDS, Attempt
 from agentsched.worker.supervise import backoff, jittered
+from agentsched.worker.waiting import set_within
 from agentsched.worker.waker import ProcessWaker
 
 log = structlog.get_logger()
@@ -47,6 +48,7 @@ class Executor:
         self._stopping = asyncio.Event()
         self._attempts: dict[asyncio.Task[None], Attempt] = {}
         self._leftovers: set[asyncio.Task[object]] = set()
+        self._stops: set[int] = set()
 
     async def run(self) -> None:
         """Claim and run until stopped; then let tasks finish for ``shutdown_seconds`` and hand the rest back.
@@ -65,16 +67,17 @@ class Executor:
                     failures += 1
                     log.warning("claim.failed", error=repr(error), failures=failures)
                     pause = backoff(failures, first=CLAIM_AGAIN_SECONDS, most=CLAIM_AGAIN_AT_MOST_SECONDS)
-                    await _wait(self._stopping, pause)
+                    await set_within(self._stopping, pause)
                     continue
                 if not started:
-                    await _wait(self._look, jittered(self._settings.sweep_seconds))
+                    await set_within(self._look, jittered(self._settings.sweep_seconds))
             await self._drain()
         finally:
             await self.close()
 
     async def run_once(self) -> int:
         """Claim for the free slots and start what was claimed; how many. Raises the database's error."""
+        self._stops.clear()
         free = self._settings.concurrency - len(self._attempts)
         if free <= 0:
             # Whoever is busy is still there: a harness of busy workers is served.
@@ -86,6 +89,15 @@ class Executor:
         for task in claimed:
             self._start(task, asked_at)
         return len(claimed)
+
+    def hear_stop(self, task_id: int | None) -> None:
+        """A task may have been asked to stop, any of them for None: its heartbeat asks at once."""
+        if task_id is not None:
+            # It may be of a claim that has been committed and not answered yet.
+            self._stops.add(task_id)
+        for attempt in self._attempts.values():
+            if task_id in (None, attempt.task_id):
+                attempt.heartbeat.beat_now()
 
     def stop(self) -> None:
         """Claim no more; ``run`` returns when the tasks have ended or are handed back."""
@@ -113,6 +125,8 @@ class Executor:
         )
         task = asyncio.create_task(attempt.run())
         self._attempts[task] = attempt
+        if claimed.id in self._stops:
+            attempt.heartbeat.beat_now()
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -164,11 +178,3 @@ class Executor:
             log.warning("runner.left_behind", turn=turn.get_name())
             # asyncio.run would wait for ever for a task that lets nobody cancel it.
             _unregister_task(turn)
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return

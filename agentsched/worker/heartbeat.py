@@ -10,6 +10,7 @@ from agentsched.service.claim import Claimed
 from agentsched.service.finish import StaleFence
 from agentsched.settings import Settings
 from agentsched.store.database import Database
+from agentsched.worker.waiting import set_within
 
 log = structlog.get_logger()
 
@@ -38,13 +39,19 @@ class Heartbeat:
         self._claimed = claimed
         self._on_stop = on_stop
         self._on_stale = on_stale
+        self._due = asyncio.Event()
         self.lease_until = claimed_at + settings.lease_seconds
+
+    def beat_now(self) -> None:
+        """Do not wait for the next beat's time: there may be something to hear."""
+        self._due.set()
 
     async def run(self) -> None:
         """Beat until the task is somebody else's, or until cancelled. A database that is away is tried again soon."""
         pause = float(self._settings.heartbeat_seconds)
         while True:
-            await asyncio.sleep(pause)
+            await set_within(self._due, pause)
+            self._due.clear()
             try:
                 async with asyncio.timeout(self._settings.heartbeat_seconds):
                     if not await self.run_once():

@@ -1,11 +1,14 @@
-"""Hear the other processes' wake-ups over LISTEN; where that does not work, the sweep finds the work a little later."""
+"""Hear wake-ups and requests to stop over LISTEN; where that does not work, sweep and heartbeat find them later."""
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 from sqlalchemy import text
 
 from agentsched.store.database import Database
+from agentsched.store.runs import STOP_CHANNEL
+from agentsched.worker.waiting import set_within
 from agentsched.worker.waker import CHANNEL, ProcessWaker
 
 log = structlog.get_logger()
@@ -17,13 +20,17 @@ ANSWER_SECONDS = 10.0
 
 
 class Listener:
-    """LISTENs on a connection of its own and wakes this process."""
+    """LISTENs on a connection of its own and wakes this process.
 
-    def __init__(self, db: Database, waker: ProcessWaker) -> None:
+    ``on_stop`` gets the id of each task that was asked to stop, whoever runs it; None means that some may have been.
+    """
+
+    def __init__(self, db: Database, waker: ProcessWaker, on_stop: Callable[[int | None], None]) -> None:
         self._db = db.apart(pool_size=0)
         self._waker = waker
+        self._on_stop = on_stop
         self.listening = asyncio.Event()
-        """Set while wake-ups can be heard."""
+        """Set while wake-ups and requests to stop can be heard."""
 
     async def run_once(self) -> None:
         """Listen until the connection ends. Raises the database's error when it cannot be made or has gone."""
@@ -34,11 +41,13 @@ class Listener:
                 raise ConnectionError("the connection to PostgreSQL has been closed")
             driver.add_termination_listener(lambda _: gone.set())
             await driver.add_listener(CHANNEL, lambda *_: self._waker.wake_local())
+            await driver.add_listener(STOP_CHANNEL, lambda *said: self._on_stop(int(said[-1])))
             self.listening.set()
             try:
                 # What was said before the connection was made has not been heard.
                 self._waker.wake_local()
-                while not await _set_within(gone, CHECK_SECONDS):
+                self._on_stop(None)
+                while not await set_within(gone, CHECK_SECONDS):
                     async with asyncio.timeout(ANSWER_SECONDS):
                         await conn.execute(text("SELECT 1"))
             finally:
@@ -47,12 +56,3 @@ class Listener:
 
     async def close(self) -> None:
         await self._db.close()
-
-
-async def _set_within(event: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True

@@ -52,7 +52,7 @@ async def run_worker(
     await recompute_after_tzdata_change(db)
     calm_collector()
     executor = Executor(db, settings, waker, name=name, runners=runners)
-    listener = Listener(db, waker)
+    listener = Listener(db, waker, executor.hear_stop)
     duties = {
         "listen": supervise("listen", listener.run_once, pause=0.5, most=30),
         "sweep": supervise(

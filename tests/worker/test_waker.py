@@ -80,7 +80,7 @@ async def test_other_processes_hear_and_a_listener_whose_connection_is_cut_liste
     db: Database, waker: ProcessWaker, elsewhere: ProcessWaker, background: Any
 ) -> None:
     woken = waker.subscribe()
-    listener = Listener(db, waker)
+    listener = Listener(db, waker, lambda _: None)
     background(supervise("listen", listener.run_once, pause=0.05, most=0.5))
     async with asyncio.timeout(10):
         # It wakes its process whenever it begins to listen, for what it has not heard before.
@@ -106,7 +106,7 @@ async def test_other_processes_hear_and_a_listener_whose_connection_is_cut_liste
 async def test_a_listener_that_cannot_listen_says_so_and_can_be_tried_again() -> None:
     nowhere = Database("postgresql://nobody@127.0.0.1:1/nothing")
     waker = ProcessWaker(nowhere)
-    listener = Listener(nowhere, waker)
+    listener = Listener(nowhere, waker, lambda _: None)
     for _ in range(2):
         with pytest.raises(OSError, match=r"Connect call failed|refused"):
             await listener.run_once()
