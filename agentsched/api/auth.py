@@ -10,13 +10,18 @@ from litestar.types import Guard
 
 from agentsched.api.rejected import Rejected
 from agentsched.core.words import Scope
-from agentsched.service import keys
+from agentsched.service.authenticate import authenticate
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Forbidden
 from agentsched.store.database import Database
 
 SCOPE = "scope"
 """The handler option that says which scope a route needs: `user` unless given, None for any key in force."""
+
+FOR_SCHEDULED = "for_scheduled"
+"""The handler option of what a scheduled run may ask for although it is no mere reading (DESIGN §10)."""
+
+READS = ("GET", "HEAD")
 
 CHALLENGE = 'Bearer realm="agentsched"'
 
@@ -34,7 +39,7 @@ def authenticated(db: Database) -> Guard:
         if header is None:
             raise _unauthorized("key_missing", "Send an API key: `Authorization: Bearer ask_…`.", CHALLENGE)
         kind, _, credential = header.partition(" ")
-        caller = await keys.authenticate(db, credential.strip()) if kind.lower() == "bearer" else None
+        caller = await authenticate(db, credential.strip()) if kind.lower() == "bearer" else None
         if caller is None:
             raise _unauthorized(
                 "key_invalid",
@@ -49,9 +54,19 @@ def authenticated(db: Database) -> Guard:
                 f"This needs a key of scope {needed}, and the key has scope {caller.scope}. "
                 f"Make one with `agentsched keys create --scope {needed}`.",
             )
+        if caller.task is not None and caller.task.scheduled_run_id is not None and not _is_open(connection, handler):
+            raise Forbidden(
+                "scheduled_run_cannot_schedule",
+                "This is a scheduled run, or work that one has asked for. It may read, report on its task, ask for "
+                "sub-tasks and cancel its own schedule, and nothing else.",
+            )
         connection.scope["auth"] = caller
 
     return guard
+
+
+def _is_open(connection: AnyConnection, handler: BaseRouteHandler) -> bool:
+    return connection.scope.get("method") in READS or bool(handler.opt.get(FOR_SCHEDULED))
 
 
 def caller_of(request: Request[Any, Caller, Any]) -> Caller:

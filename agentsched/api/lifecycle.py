@@ -6,6 +6,7 @@ from litestar import Response, delete, post
 from litestar.params import JSONBody, QueryParameter
 
 from agentsched.api.answers import RunStarted
+from agentsched.api.auth import FOR_SCHEDULED
 from agentsched.api.operations import OptionalBody
 from agentsched.api.parameters import REPLAYED, IdempotencyKey, ScheduleId, bare, replay_headers
 from agentsched.api.parts import WithCaller, WithParts
@@ -60,6 +61,7 @@ async def resume_schedule(
 @delete(
     "/v1/schedules/{schedule_id:int}",
     operation_id="cancel_schedule",
+    opt={FOR_SCHEDULED: True},
     status_code=200,
     response_headers=[ETAG],
     responses=may_answer(404, 409, 422),

@@ -6,13 +6,12 @@ import rich_click as click
 
 from agentsched.cli.client import Client, client_options
 from agentsched.cli.output import json_option, print_json, print_table
+from agentsched.cli.pages import cursor_option, limit_option, say_more
 from agentsched.cli.schedule_options import agent_body
 
 PATH = "/v1/conversations"
 
 conversation_argument = click.argument("conversation", type=int, metavar="CONVERSATION")
-limit_option = click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most.")
-cursor_option = click.option("--cursor", help="Go on after a page, with its next_cursor.")
 
 
 @click.group()
@@ -118,5 +117,4 @@ def _print(page: dict[str, Any], columns: tuple[str, ...], cells: Any, *, as_jso
         print_json(page)
         return
     print_table(columns, (cells(each) for each in page["items"]))
-    if page.get("next_cursor") is not None:
-        click.echo(f"There are more: --cursor {page['next_cursor']}", err=True)
+    say_more(page)

@@ -17,6 +17,7 @@ from agentsched.core.zones import zone
 from agentsched.embedded.locks import locked
 from agentsched.embedded.postgres import EmbeddedPostgres
 from agentsched.service import keys
+from agentsched.service.authenticate import authenticate
 from agentsched.settings import Settings
 from agentsched.store.database import Database
 from agentsched.store.migrate import is_current, migrate
@@ -106,7 +107,7 @@ async def set_up(where: Place, db: Database) -> str | None:
     # that waiting could delay.
     with locked(where.data_dir.path / "api_key.lock"):
         key = where.data_dir.api_key()
-        if key is None or await keys.authenticate(db, key) is None:
+        if key is None or await authenticate(db, key) is None:
             _, key = await keys.create_key(db, principal.id, scope=Scope.ADMIN, label=ADMIN_KEY_LABEL)
             where.data_dir.write_api_key(key)
         return key

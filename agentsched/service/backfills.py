@@ -19,6 +19,7 @@ from agentsched.service.backfill_views import BackfillPreview, BackfillView, bac
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict, NotFound
 from agentsched.service.line import start_waiting
+from agentsched.service.permission import Act, require
 from agentsched.service.requests import BackfillRequest
 from agentsched.service.schedules import owned
 from agentsched.service.update import ended
@@ -77,6 +78,7 @@ async def make(
     for a range that cannot be, and Conflict for a cancelled schedule, without ``confirm`` where it is needed, and for
     more slots than ``limit``; then nothing is written.
     """
+    require(caller, Act.SCHEDULE)
     operation = f"backfill:{schedule_id}"
     asked = request.model_dump(mode="json", exclude_unset=True)
     while True:
@@ -130,6 +132,7 @@ async def cancel(
     A cancelled one stays as it is, but what it still has in flight can be asked to stop. Raises NotFound, and Conflict
     for a completed one.
     """
+    require(caller, Act.SCHEDULE)
     async with db.begin() as conn:
         seen = await _owned(conn, caller, backfill_id)
         schedule = await schedules.lock(conn, seen.schedule_id)

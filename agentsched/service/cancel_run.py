@@ -4,6 +4,7 @@ from agentsched.core.words import RunStatus
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict, NotFound
 from agentsched.service.line import start_waiting
+from agentsched.service.permission import Act, require
 from agentsched.service.schedules import owned
 from agentsched.settings import Settings
 from agentsched.store import clock, ledger, runs, schedules
@@ -16,6 +17,7 @@ async def cancel_run(db: Database, settings: Settings, caller: Caller, run_id: i
 
     Raises NotFound, and Conflict for a run that has ended.
     """
+    require(caller, Act.SCHEDULE)
     async with db.begin() as conn:
         seen = await ledger.read(conn, caller.principal_id, run_id)
         if seen is None:

@@ -1,5 +1,6 @@
 """A worker takes pending tasks (DESIGN §9): one at a time in a conversation, in the order of claims."""
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,6 +8,7 @@ from datetime import datetime
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from agentsched.core.credentials import RANDOM_BYTES, Prefix, compose, digest
 from agentsched.core.payload import payload_part
 from agentsched.runners.protocol import Agent
 from agentsched.service.preamble import preamble
@@ -25,7 +27,10 @@ CANDIDATES_A_TASK = 4
 
 @dataclass(frozen=True)
 class Claimed:
-    """A task that a worker owns for as long as its fence is current. Instants are UTC by the database's clock."""
+    """A task that a worker owns for as long as its fence is current. Instants are UTC by the database's clock.
+
+    ``token`` lets the work itself ask the service, within what its lineage allows.
+    """
 
     id: int
     fence: int
@@ -39,6 +44,7 @@ class Claimed:
     agent: Agent
     max_history_entries: int | None
     idempotency_key: str | None
+    token: str
     claimed_at: datetime
     lease_expires_at: datetime
     deadline_at: datetime
@@ -74,9 +80,12 @@ async def _claim(
     if not chosen:
         return []
     now = await clock.now(conn)
-    await tasks.claim(conn, chosen, worker=worker, lease_seconds=settings.lease_seconds, now=now)
+    tokens = {c.id: compose(Prefix.TASK_TOKEN, secrets.token_bytes(RANDOM_BYTES)) for c in chosen}
+    hashes = [digest(tokens[c.id]) for c in chosen]
+    await tasks.claim(conn, chosen, hashes, worker=worker, lease_seconds=settings.lease_seconds, now=now)
     await runs.mark_claimed(conn, [c.run_id for c in chosen if c.run_id is not None], now)
-    return [_claimed(row, now) for row in await assignments.read(conn, [c.id for c in chosen])]
+    rows = await assignments.read(conn, [c.id for c in chosen])
+    return [_claimed(row, tokens[row.task_id], now) for row in rows]
 
 
 async def _candidates(
@@ -98,7 +107,7 @@ def _one_a_conversation(found: Sequence[Candidate]) -> list[Candidate]:
     return list(first.values())
 
 
-def _claimed(row: AssignmentRow, now: datetime) -> Claimed:
+def _claimed(row: AssignmentRow, token: str, now: datetime) -> Claimed:
     return Claimed(
         id=row.task_id,
         fence=row.fence,
@@ -112,6 +121,7 @@ def _claimed(row: AssignmentRow, now: datetime) -> Claimed:
         agent=Agent(row.harness, row.model, row.instructions, tuple(row.tools), dict(row.settings)),
         max_history_entries=row.max_history_entries,
         idempotency_key=None if row.run_id is None else f"run-{row.run_id}-attempt-{row.attempt}",
+        token=token,
         claimed_at=now,
         lease_expires_at=row.lease_expires_at,
         deadline_at=row.deadline_at,

@@ -13,6 +13,7 @@ from agentsched.service import idempotency
 from agentsched.service.account import account_due_slots
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Forbidden, NotFound
+from agentsched.service.permission import Act, require
 from agentsched.service.requests import AgentSpec, NewConversation, NewMessage
 from agentsched.settings import Settings
 from agentsched.store import (
@@ -68,6 +69,7 @@ async def create(
     Raises Forbidden for a key that is made for one conversation, and Refused for an unknown zone or a reused
     idempotency key.
     """
+    require(caller, Act.CONVERSE)
     if caller.conversation_id is not None:
         raise Forbidden(
             "key_of_one_conversation",
@@ -146,6 +148,7 @@ async def say(
 
     Raises NotFound, and Refused for a reused idempotency key.
     """
+    require(caller, Act.CONVERSE)
     operation = f"message:{conversation_id}"
     asked = message.model_dump(mode="json")
     async with db.begin() as conn:
@@ -173,6 +176,7 @@ async def delete(db: Database, caller: Caller, conversation_id: int) -> None:
 
     Raises NotFound.
     """
+    require(caller, Act.CONVERSE)
     async with db.begin() as conn:
         await owned(conn, caller, conversation_id)
         await principals.lock(conn, caller.principal_id)

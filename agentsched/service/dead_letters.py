@@ -13,6 +13,7 @@ from agentsched.service import requeue
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict, ServiceError
 from agentsched.service.one_by_one import LOCK_TIMEOUT_MS
+from agentsched.service.permission import Act, require
 from agentsched.service.requests import DeadLetterChoice
 from agentsched.service.schedules import owned
 from agentsched.service.views import DeadLetterDone, DeadLetterRefused, DeadLettersDone
@@ -52,6 +53,7 @@ async def requeue_chosen(
 
     Raises Refused without a criterion, and NotFound for a schedule that is not the caller's.
     """
+    require(caller, Act.SCHEDULE)
 
     async def do(found: _Locked) -> int:
         now = await clock.now(found.conn)
@@ -65,6 +67,7 @@ async def discard_chosen(
     db: Database, caller: Caller, choice: DeadLetterChoice, *, within_seconds: float = WITHIN_SECONDS
 ) -> DeadLettersDone:
     """Discard dead letters, the oldest first. Raises as ``requeue_chosen``."""
+    require(caller, Act.SCHEDULE)
 
     async def do(found: _Locked) -> None:
         await requeue.discard_locked(found.conn, found.run, await clock.now(found.conn))

@@ -2,10 +2,9 @@
 
 import secrets
 
-from agentsched.core.credentials import RANDOM_BYTES, SHOWN, Prefix, compose, digest, is_well_formed
+from agentsched.core.credentials import RANDOM_BYTES, SHOWN, Prefix, compose, digest
 from agentsched.core.words import Scope
 from agentsched.core.zones import zone
-from agentsched.service.caller import Caller
 from agentsched.service.errors import NotFound
 from agentsched.store import clock, conversations, principals
 from agentsched.store.database import Database
@@ -66,16 +65,3 @@ async def revoke_key(db: Database, principal_id: int, key_id: int) -> None:
     async with db.begin() as conn:
         if not await principals.revoke_key(conn, principal_id, key_id, await clock.now(conn)):
             raise NotFound("key", key_id)
-
-
-async def authenticate(db: Database, credential: str) -> Caller | None:
-    """Who holds this API key; None for anything that is not a key in force."""
-    if not is_well_formed(credential, Prefix.API_KEY):
-        return None
-    hashed = digest(credential)
-    async with db.begin() as conn:
-        key = await principals.find_key(conn, hashed)
-        if key is None:
-            return None
-        await principals.mark_used(conn, key.id)
-    return Caller(key.principal_id, Scope(key.scope), f"key:{key.id}", key.conversation_id)

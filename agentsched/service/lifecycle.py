@@ -30,6 +30,7 @@ from agentsched.service.errors import Conflict
 from agentsched.service.fire_batch import Overspent, fire_locked
 from agentsched.service.line import start_waiting
 from agentsched.service.pause import pause_locked
+from agentsched.service.permission import Act, require
 from agentsched.service.schedules import owned
 from agentsched.service.update import ended
 from agentsched.settings import Settings
@@ -43,6 +44,7 @@ from agentsched.store.targets import Start
 
 async def pause(db: Database, caller: Caller, schedule_id: int, *, note: str | None = None) -> ScheduleRow:
     """Pause an active schedule; a paused one stays as it is. Raises NotFound, and Conflict for one that has ended."""
+    require(caller, Act.SCHEDULE)
     async with db.begin() as conn:
         row = await _lock(conn, caller, schedule_id)
         if row.status == ScheduleStatus.PAUSED:
@@ -64,6 +66,7 @@ async def resume(
     them. Without it a ``once`` whose instant passed becomes skipped(paused), and the schedule completed. Raises
     NotFound, Conflict for one that has ended, and Refused for a ``catch_up`` that contradicts ``overlap``.
     """
+    require(caller, Act.SCHEDULE)
     while True:
         try:
             async with db.begin() as conn:
@@ -124,6 +127,7 @@ async def cancel(db: Database, caller: Caller, schedule_id: int, *, stop_running
 
     A cancelled schedule stays as it is. Raises NotFound, and Conflict for a completed one.
     """
+    require(caller, Act.CANCEL_SCHEDULE, schedule_id=schedule_id)
     async with db.begin() as conn:
         row = await _lock(conn, caller, schedule_id)
         if row.status == ScheduleStatus.CANCELLED:
@@ -150,6 +154,7 @@ async def run_now(db: Database, caller: Caller, schedule_id: int, *, key: str | 
     It counts as in flight and against the daily budgets, which do not refuse a person. The run, and whether it is
     new (False for a replay of the same ``Idempotency-Key``). Raises NotFound, and Conflict for a cancelled schedule.
     """
+    require(caller, Act.SCHEDULE)
     operation = f"run-now:{schedule_id}"
     async with db.begin() as conn:
         row = await _lock(conn, caller, schedule_id)

@@ -12,6 +12,7 @@ from agentsched.service import idempotency
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict, NotFound
 from agentsched.service.line import start_waiting
+from agentsched.service.permission import Act, require
 from agentsched.service.update import ended
 from agentsched.settings import Settings
 from agentsched.store import clock, dead_letters, fires, ledger, runs, schedules
@@ -30,6 +31,7 @@ async def requeue(
     and counts against the daily budgets, which do not refuse a person. Raises NotFound, and Conflict for a run that
     has not failed, whose earlier requeue has not ended, or whose schedule is cancelled.
     """
+    require(caller, Act.SCHEDULE)
     operation = f"requeue:{run_id}"
     async with db.begin() as conn:
         run, schedule = await lock(conn, caller, run_id)
@@ -50,6 +52,7 @@ async def discard(db: Database, caller: Caller, run_id: int) -> RunRow:
 
     Raises NotFound, and Conflict for a run that has not failed.
     """
+    require(caller, Act.SCHEDULE)
     async with db.begin() as conn:
         run, _ = await lock(conn, caller, run_id)
         await discard_locked(conn, run, await clock.now(conn))

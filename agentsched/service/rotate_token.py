@@ -8,6 +8,7 @@ from agentsched.core.timing import Kind
 from agentsched.core.words import LIVE_SCHEDULE
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict
+from agentsched.service.permission import Act, require
 from agentsched.service.schedules import owned
 from agentsched.service.update import ended
 from agentsched.service.webhook_tokens import issue
@@ -27,6 +28,7 @@ async def rotate_token(db: Database, caller: Caller, schedule_id: int, *, grace_
 
     Raises NotFound, and Conflict for a schedule that has no webhook or has ended.
     """
+    require(caller, Act.SCHEDULE)
     async with db.begin() as conn:
         await owned(conn, caller, schedule_id)
         await schedules.lock(conn, schedule_id)

@@ -16,6 +16,7 @@ from agentsched.service import conversations as conversation_service
 from agentsched.service import idempotency, policies
 from agentsched.service.caller import Caller
 from agentsched.service.errors import NotFound
+from agentsched.service.permission import Act, require
 from agentsched.service.requests import NewSchedule, PreviewRequest, ScheduleFields
 from agentsched.service.views import NextRun, PoliciesView, next_run, policies_view
 from agentsched.service.webhook_tokens import open_webhook
@@ -62,6 +63,7 @@ async def create(
     Raises NotFound for the conversation and Refused with all problems at once; concurrent creates cannot pass the
     limits.
     """
+    require(caller, Act.SCHEDULE)
     operation = f"schedule:{conversation_id}"
     asked = request.model_dump(mode="json", exclude_unset=True)
     async with db.begin() as conn:
@@ -120,12 +122,13 @@ async def create(
 
 
 async def owned(conn: AsyncConnection, caller: Caller, schedule_id: int) -> ScheduleRow:
-    """A schedule of the caller's. Raises NotFound."""
+    """A schedule of the caller's, or the one whose run asks, from wherever it runs. Raises NotFound."""
     row = await schedules.read(conn, schedule_id)
+    own = caller.task is not None and caller.task.scheduled_by == schedule_id
     if (
         row is None
         or row.principal_id != caller.principal_id
-        or caller.conversation_id not in (None, row.conversation_id)
+        or (caller.conversation_id not in (None, row.conversation_id) and not own)
     ):
         raise NotFound("schedule", schedule_id)
     return row
@@ -168,6 +171,7 @@ async def list_page(
             statuses=[status.value for status in statuses or LIVE_SCHEDULE],
             after=after,
             limit=limit,
+            also=None if caller.task is None else caller.task.scheduled_by,
         )
 
 

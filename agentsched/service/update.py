@@ -14,6 +14,7 @@ from agentsched.service.account import account_due_slots
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict, StaleVersion
 from agentsched.service.line import start_waiting
+from agentsched.service.permission import Act, require
 from agentsched.service.requests import SchedulePatch
 from agentsched.service.schedules import end_problems, name_taken, owned
 from agentsched.settings import Settings
@@ -34,6 +35,7 @@ async def update(
     imminent slot stays. Everything else applies to runs that have not fired. Raises NotFound, StaleVersion, Conflict
     for a schedule that has ended, and Refused with all problems.
     """
+    require(caller, Act.SCHEDULE)
     async with db.begin() as conn:
         seen = await owned(conn, caller, schedule_id)
         await conversations.lock(conn, seen.conversation_id)

@@ -121,7 +121,7 @@ _LIST = text(
     _SELECT
     + """
 WHERE s.principal_id = :principal_id AND s.status = ANY(CAST(:statuses AS text[])) AND s.id > :after
-  AND (CAST(:conversation_id AS bigint) IS NULL OR s.conversation_id = :conversation_id)
+  AND (CAST(:conversation_id AS bigint) IS NULL OR s.conversation_id = :conversation_id OR s.id = :also)
 ORDER BY s.id LIMIT :limit
 """
 ).columns(tools=JSONB, settings=JSONB)
@@ -239,13 +239,18 @@ async def list_page(
     statuses: Sequence[str],
     after: int,
     limit: int,
+    also: int | None = None,
 ) -> list[ScheduleRow]:
-    """A principal's schedules with one of these statuses, oldest first, ids greater than ``after``."""
+    """A principal's schedules with one of these statuses, oldest first, ids greater than ``after``.
+
+    Of a conversation, if one is given, and beside them the schedule ``also``.
+    """
     rows = await conn.execute(
         _LIST,
         {
             "principal_id": principal_id,
             "conversation_id": conversation_id,
+            "also": also,
             "statuses": statuses,
             "after": after,
             "limit": limit,

@@ -82,11 +82,12 @@ ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """)
 
 _CLAIM = text("""
-UPDATE tasks
-SET status = 'running', fence = fence + 1, worker = :worker, heartbeat_at = :now, started_at = :now,
-    lease_expires_at = CAST(:now AS timestamptz) + make_interval(secs => :lease_seconds),
+UPDATE tasks t
+SET status = 'running', fence = fence + 1, worker = :worker, token_hash = i.token_hash, heartbeat_at = :now,
+    started_at = :now, lease_expires_at = CAST(:now AS timestamptz) + make_interval(secs => :lease_seconds),
     deadline_at = CAST(:now AS timestamptz) + make_interval(secs => timeout_seconds), start_deadline_at = NULL
-WHERE id = ANY(CAST(:ids AS bigint[])) AND status = 'pending'
+FROM unnest(CAST(:ids AS bigint[]), CAST(:token_hashes AS bytea[])) AS i(id, token_hash)
+WHERE t.id = i.id AND t.status = 'pending'
 """)
 
 _OCCUPY = text("""
@@ -114,16 +115,18 @@ _LOCK = text("SELECT FROM tasks WHERE id = :id FOR NO KEY UPDATE")
 
 _RETURN_TO_PENDING = text("""
 UPDATE tasks
-SET status = 'pending', restarts = restarts + :restarts, worker = NULL, heartbeat_at = NULL, lease_expires_at = NULL,
-    deadline_at = NULL, cancel_requested_at = NULL, cancel_deadline_at = NULL, claimable_at = :now,
+SET status = 'pending', restarts = restarts + :restarts, worker = NULL, token_hash = NULL, heartbeat_at = NULL,
+    lease_expires_at = NULL, deadline_at = NULL, cancel_requested_at = NULL, cancel_deadline_at = NULL,
+    claimable_at = :now,
     start_deadline_at = CAST(:now AS timestamptz) + make_interval(secs => CAST(:start_deadline_seconds AS integer))
 WHERE id = :id AND status = 'running' AND fence = :fence
 """)
 
 _FINISH = text("""
 UPDATE tasks
-SET status = :status, lease_expires_at = NULL, deadline_at = NULL, cancel_deadline_at = NULL, start_deadline_at = NULL,
-    error_code = :error_code, error = :error, result = :result, usage = CAST(:usage AS jsonb), finished_at = :now
+SET status = :status, token_hash = NULL, lease_expires_at = NULL, deadline_at = NULL, cancel_deadline_at = NULL,
+    start_deadline_at = NULL, error_code = :error_code, error = :error, result = :result,
+    usage = CAST(:usage AS jsonb), finished_at = :now
 WHERE id = :id AND fence = :fence AND status IN ('pending', 'running')
 """)
 
@@ -131,9 +134,32 @@ _VACATE = text("""
 UPDATE conversations SET active_task_id = NULL WHERE id = :conversation_id AND active_task_id = :id
 """)
 
+_FIND_BY_TOKEN = text("""
+SELECT t.id, t.principal_id, t.conversation_id, t.scheduled_run_id, r.schedule_id, t.token_hash
+FROM tasks t LEFT JOIN runs r ON r.id = t.scheduled_run_id
+WHERE t.token_hash = :hash AND t.status = 'running'
+""")
+
 _LOSSES = text("""
 SELECT count(*) FILTER (WHERE error_code = 'lost') + coalesce(sum(restarts), 0) FROM tasks WHERE run_id = :run_id
 """)
+
+
+class TokenTask(NamedTuple):
+    """A running task as its token shows it. ``scheduled_by`` is None where the run of its lineage is kept no longer."""
+
+    id: int
+    principal_id: int
+    conversation_id: int
+    scheduled_run_id: int | None
+    scheduled_by: int | None
+    token_hash: bytes
+
+
+async def find_by_token(conn: AsyncConnection, token_hash: bytes) -> TokenTask | None:
+    """The running task whose current token has this hash."""
+    row = (await conn.execute(_FIND_BY_TOKEN, {"hash": token_hash})).first()
+    return None if row is None else TokenTask(*row)
 
 
 async def find_candidates(
@@ -172,12 +198,28 @@ async def lock_claimable(conn: AsyncConnection, candidates: Sequence[Candidate])
 
 
 async def claim(
-    conn: AsyncConnection, claimed: Sequence[Candidate], *, worker: str, lease_seconds: int, now: datetime
+    conn: AsyncConnection,
+    claimed: Sequence[Candidate],
+    token_hashes: Sequence[bytes],
+    *,
+    worker: str,
+    lease_seconds: int,
+    now: datetime,
 ) -> None:
-    """pending → running for locked tasks: the fence grows, the lease begins, the conversation is occupied."""
+    """pending → running for locked tasks: the fence grows, the lease begins, the conversation is occupied.
+
+    ``token_hashes``: of each task's token, which is good for as long as the fence is current.
+    """
     ids = [c.id for c in claimed]
     await conn.execute(_OCCUPY, {"ids": ids, "conversation_ids": [c.conversation_id for c in claimed]})
-    await conn.execute(_CLAIM, {"ids": ids, "worker": worker, "lease_seconds": lease_seconds, "now": now})
+    parameters = {
+        "ids": ids,
+        "token_hashes": list(token_hashes),
+        "worker": worker,
+        "lease_seconds": lease_seconds,
+        "now": now,
+    }
+    await conn.execute(_CLAIM, parameters)
 
 
 class Beat(NamedTuple):

@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from agentsched.core.words import Scope
 from agentsched.service import claim, conversations, finish, keys, lifecycle, schedules, tick, tzdata, update
+from agentsched.service.authenticate import authenticate
 from agentsched.service.caller import Caller
 from agentsched.service.errors import NotFound
 from agentsched.service.requests import AgentSpec, NewConversation, SchedulePatch
@@ -222,7 +223,7 @@ async def test_the_key_of_a_deleted_conversation_is_revoked(
     owner = await people.conversation(db, settings, ada)
     _, key = await keys.create_key(db, ada.principal_id, scope=Scope.USER, label="x", conversation_id=owner)
     await conversations.delete(db, ada, owner)
-    assert await keys.authenticate(db, key) is None
+    assert await authenticate(db, key) is None
 
 
 @pytest.mark.parametrize("statement", ["_SCHEDULES", "_RUNS", "_TASKS", "_PENDING"])
