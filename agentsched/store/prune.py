@@ -10,7 +10,6 @@ from typing import NamedTuple
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from agentsched.store.dead_letters import DEAD_LETTER
 from agentsched.store.notes import INBOX
 
 ROWS = 1000
@@ -35,29 +34,33 @@ SELECT max(id), coalesce(bool_or(created_at < CAST(:before AS timestamptz)), fal
 FROM page
 """)
 
-# The original goes before its requeues, or else it would be a dead letter again.
-DELETE_RUNS = text(f"""
+# In what follows OFFSET 0 has each row looked up by its index. Without it the planner may hash the ledger for a few.
+
+# The original goes before its requeues, or else it would be a dead letter (dead_letters.DEAD_LETTER) again.
+DELETE_RUNS = text("""
 WITH gone AS (
     SELECT r.id FROM runs r
-    WHERE r.id = ANY(CAST(:ids AS bigint[])) AND NOT {DEAD_LETTER}
-      AND NOT EXISTS (SELECT FROM runs o WHERE o.id = r.requeue_of)
-      AND NOT EXISTS (SELECT FROM runs q WHERE q.requeue_of = r.id AND (q.finished_at < :before) IS NOT TRUE)
-      AND NOT EXISTS (SELECT FROM backfills b WHERE b.id = r.backfill_id AND b.status = 'running')
+    WHERE r.id = ANY(CAST(:ids AS bigint[]))
+      AND (r.status <> 'failed' OR r.discarded_at IS NOT NULL
+           OR EXISTS (SELECT FROM runs q WHERE q.requeue_of = r.id OFFSET 0))
+      AND NOT EXISTS (SELECT FROM runs o WHERE o.id = r.requeue_of OFFSET 0)
+      AND NOT EXISTS (SELECT FROM runs q WHERE q.requeue_of = r.id AND (q.finished_at < :before) IS NOT TRUE OFFSET 0)
+      AND NOT EXISTS (SELECT FROM backfills b WHERE b.id = r.backfill_id AND b.status = 'running' OFFSET 0)
       AND r.id <> ALL(ARRAY(
           SELECT scheduled_run_id FROM tasks WHERE status = 'pending' AND kind <> 'run' AND scheduled_run_id IS NOT NULL
           UNION ALL
           SELECT scheduled_run_id FROM tasks WHERE status = 'running' AND kind <> 'run' AND scheduled_run_id IS NOT NULL
       ))
 ), their_tasks AS (
-    DELETE FROM tasks WHERE run_id IN (SELECT id FROM gone)
+    DELETE FROM tasks WHERE run_id = ANY(ARRAY(SELECT id FROM gone))
 )
-DELETE FROM runs WHERE id IN (SELECT id FROM gone)
+DELETE FROM runs WHERE id = ANY(ARRAY(SELECT id FROM gone))
 """)
 
 DELETE_BACKFILLS = text("""
 DELETE FROM backfills WHERE id = ANY(ARRAY(
     SELECT b.id FROM backfills b
-    WHERE b.finished_at < :before AND NOT EXISTS (SELECT FROM runs WHERE backfill_id = b.id)
+    WHERE b.finished_at < :before AND NOT EXISTS (SELECT FROM runs WHERE backfill_id = b.id OFFSET 0)
     ORDER BY b.id LIMIT :limit FOR UPDATE SKIP LOCKED
 ))
 """)
@@ -66,8 +69,8 @@ DELETE_DELIVERIES = text("""
 DELETE FROM deliveries WHERE id = ANY(ARRAY(
     SELECT d.id FROM deliveries d
     WHERE d.expires_at < :before AND NOT EXISTS (
-        SELECT FROM runs r WHERE r.delivery_id = d.id
-        AND r.status IN ('queued', 'pending', 'running', 'retry_wait', 'failed')
+        SELECT FROM runs r
+        WHERE r.delivery_id = d.id AND r.status IN ('queued', 'pending', 'running', 'retry_wait', 'failed') OFFSET 0
     )
     ORDER BY d.expires_at LIMIT :limit FOR UPDATE SKIP LOCKED
 ))
@@ -77,7 +80,7 @@ DELETE_IDEMPOTENCY_KEYS = text("""
 DELETE FROM idempotency_keys WHERE ctid = ANY(ARRAY(
     SELECT k.ctid FROM idempotency_keys k
     WHERE k.created_at < :before
-      AND NOT (k.operation LIKE 'run-now:%' AND EXISTS (SELECT FROM runs WHERE id = k.subject_id))
+      AND NOT (k.operation LIKE 'run-now:%' AND EXISTS (SELECT FROM runs WHERE id = k.subject_id OFFSET 0))
     ORDER BY k.created_at LIMIT :limit FOR UPDATE SKIP LOCKED
 ))
 """)
