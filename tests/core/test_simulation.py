@@ -217,6 +217,13 @@ def test_a_lease_outlives_a_short_time_down() -> None:
     assert shown(found)[0] == "00:05 completed 00:05:00-00:09:20"
 
 
+def test_a_run_that_would_end_as_its_worker_dies_is_lost() -> None:
+    found = play(plan(), 60, minutes=9, down=("00:06", "00:06:50"))
+    assert shown(found) == ["00:05 completed 00:05:00-00:08:00"]
+    found = play(plan(), 59, minutes=9, down=("00:06", "00:06:50"))
+    assert shown(found) == ["00:05 completed 00:05:00-00:05:59"]
+
+
 def test_the_third_loss_is_a_failure() -> None:
     windows = tuple(Down(START + minute * MINUTE, START + (minute + 1) * MINUTE) for minute in (6, 8, 10))
     found = simulate(plan(misfire="latest", overlap="skip"), START, START + 12 * MINUTE, Assumptions(240, down=windows))
