@@ -235,15 +235,21 @@ def _http(request: AnyRequest, error: HTTPException) -> Response[ProblemDetails]
         return _failed(request, error)
     if status == 404:
         return address_problem()
-    code, detail = {
-        405: ("method_not_allowed", f"This address does not know {request.method}. `Allow` names what it knows."),
-        413: ("body_too_large", f"The body is larger than {_limit(request)} bytes. Send less."),
-    }.get(status, ("bad_request", error.detail))
-    return problem_response(status if status in TITLES else 400, code, detail, headers=error.headers)
+    if status == 413:
+        return _too_large(request)
+    if status == 405:
+        detail = f"This address does not know {request.method}. `Allow` names what it knows."
+        return problem_response(405, "method_not_allowed", detail, headers=error.headers)
+    return problem_response(status if status in TITLES else 400, "bad_request", error.detail, headers=error.headers)
 
 
-def _limit(request: AnyRequest) -> int | None:
-    return request.route_handler.resolve_request_max_body_size()
+def _too_large(request: AnyRequest) -> Response[ProblemDetails]:
+    limit = request.route_handler.resolve_request_max_body_size()
+    # The server reads the rest and throws it away, so that the sender gets to the answer; unless there is no end to it.
+    headers = {} if "content-length" in request.headers else {"Connection": "close"}
+    return problem_response(
+        413, "body_too_large", f"The body is larger than {limit} bytes. Send less.", headers=headers
+    )
 
 
 def _failed(request: AnyRequest, error: Exception) -> Response[ProblemDetails]:
