@@ -73,5 +73,6 @@ async def test_a_chunked_delivery_that_goes_on_is_cut_off(db: Database, settings
             answer = await reader.read()
         writer.close()
         assert answer.startswith(b"HTTP/1.1 413 ")
+        assert b"connection: close\r\n" in answer.lower()
         assert b'"code":"body_too_large"' in answer
         assert (await client.get("/v1/runs")).json()["items"] == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsched.core.occurrence_keys import manual_key, slot_key
+from agentsched.core.occurrence_keys import hook_key, manual_key, slot_key
 from agentsched.core.zones import zone
 from tests.core.expressions import bounded
 
@@ -38,3 +38,7 @@ def test_keys_sort_as_slots_do_and_collide_never(one: datetime, other: datetime)
 def test_the_key_of_a_manual_run_is_that_of_its_request() -> None:
     assert manual_key("3f2a") == "manual:3f2a"
     assert manual_key("slot:2026-05-01T09:05:00Z") != slot_key(datetime(2026, 5, 1, 9, 5, tzinfo=UTC))
+
+
+def test_the_key_of_a_delivery_is_its_id() -> None:
+    assert hook_key(7) == "hook:7"
