@@ -39,6 +39,9 @@ class Settings(BaseSettings):
     running_per_principal: PositiveInt = Field(100, description="Tasks of one principal that may run at once")
     concurrency: PositiveInt = Field(10, description="Tasks that one worker process runs at once")
 
+    subtasks_per_task: PositiveInt = Field(10, description="Sub-tasks that one task may ask for")
+    subtask_depth: PositiveInt = Field(3, description="Levels of sub-tasks below a run or a person's turn")
+
     fire_batch: PositiveInt = Field(1000, description="Due schedules fired in one transaction")
     fire_connections: PositiveInt = Field(4, description="Such transactions at once in one tick")
     misfire_all_keep: PositiveInt = Field(1000, description="Overdue slots that `misfire: all` runs at most")

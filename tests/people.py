@@ -53,5 +53,5 @@ async def say(db: Database, settings: Settings, caller: Caller, conversation_id:
 
 async def run_now(db: Database, caller: Caller, schedule_id: int, key: str | None = None) -> RunRow:
     """Somebody runs a schedule now."""
-    run, _ = await lifecycle.run_now(db, caller, schedule_id, key=key)
+    run, _ = await lifecycle.run_now(db, Settings(), caller, schedule_id, key=key)
     return run

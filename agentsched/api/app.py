@@ -19,6 +19,7 @@ from agentsched.api import (
     schedules,
     service,
     simulations,
+    tasks,
 )
 from agentsched.api.auth import authenticated, caller_of
 from agentsched.api.bodies import MAX_BODY_BYTES, JsonRequest, is_model, read_model
@@ -66,7 +67,8 @@ WITH_KEY: Sequence[ControllerRouterHandler] = (
     dead_letters.discard_run,
     dead_letters.requeue_runs,
     dead_letters.discard_runs,
-    runs.get_task,
+    tasks.get_task,
+    tasks.create_subtask,
     service.get_status,
     service.run_tick,
 )

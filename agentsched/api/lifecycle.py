@@ -81,7 +81,7 @@ async def cancel_schedule(
     status_code=201,
     operation_class=OptionalBody,
     response_headers=[REPLAYED],
-    responses=may_answer(404, 409, 413, 415, 422),
+    responses=may_answer(404, 409, 413, 415, 422, 429),
 )
 async def run_schedule_now(
     parts: WithParts,
@@ -91,6 +91,6 @@ async def run_schedule_now(
     idempotency_key: IdempotencyKey = None,
 ) -> Response[RunStarted]:
     """Run a schedule at once, also while it is paused; its cadence does not move."""
-    run, new = await lifecycle.run_now(parts.db, caller, schedule_id, key=bare(idempotency_key))
+    run, new = await lifecycle.run_now(parts.db, parts.settings, caller, schedule_id, key=bare(idempotency_key))
     parts.waker.wake()
     return Response(RunStarted(run=run_view_of(run)), headers=replay_headers(new))

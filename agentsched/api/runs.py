@@ -1,4 +1,4 @@
-"""`/v1/runs` and `/v1/tasks`: read the ledger, cancel a run."""
+"""`/v1/runs`: read the ledger, cancel a run."""
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -11,7 +11,7 @@ from agentsched.api.answers import task_view
 from agentsched.api.lifecycle import Nothing
 from agentsched.api.operations import OptionalBody
 from agentsched.api.pages import DEFAULT_PAGE, Cursor, Limit, Page, bad_cursor, decode, page_of, whole
-from agentsched.api.parameters import RunId, ScheduleId, TaskId
+from agentsched.api.parameters import RunId, ScheduleId
 from agentsched.api.parts import WithCaller, WithParts
 from agentsched.api.problems import may_answer
 from agentsched.core.words import RunStatus
@@ -126,9 +126,3 @@ async def cancel(parts: WithParts, caller: WithCaller, run_id: RunId, data: JSON
     run = await cancel_run.cancel_run(parts.db, parts.settings, caller, run_id)
     parts.waker.wake()
     return run_view_of(run)
-
-
-@get("/v1/tasks/{task_id:int}", operation_id="get_task", responses=may_answer(404))
-async def get_task(parts: WithParts, caller: WithCaller, task_id: TaskId) -> TaskView:
-    """Read one task."""
-    return task_view(await runs.task(parts.db, caller, task_id))

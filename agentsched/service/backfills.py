@@ -11,11 +11,11 @@ from agentsched.core.backfill import ASKS_ABOVE, CAP, HIGHEST_CAP, qualifying, r
 from agentsched.core.occurrence_keys import backfill_key
 from agentsched.core.problems import Refused
 from agentsched.core.words import BackfillStatus, Reprocess, RunStatus, ScheduleStatus
-from agentsched.core.zones import zone
 from agentsched.service import conversations as conversation_service
 from agentsched.service import idempotency
 from agentsched.service.backfill_range import WALK_AT_MOST, Walk, range_problems, walk
 from agentsched.service.backfill_views import BackfillPreview, BackfillView, backfill_view
+from agentsched.service.budget import spend_runs
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict, NotFound
 from agentsched.service.line import start_waiting
@@ -24,7 +24,7 @@ from agentsched.service.requests import BackfillRequest
 from agentsched.service.schedules import owned
 from agentsched.service.update import ended
 from agentsched.settings import Settings
-from agentsched.store import backfills, changes, clock, conversations, fires, runs, schedules
+from agentsched.store import backfills, changes, clock, conversations, runs, schedules
 from agentsched.store.backfills import BackfillRow, NewBackfill
 from agentsched.store.database import Database
 from agentsched.store.schedules import ScheduleRow
@@ -86,7 +86,7 @@ async def make(
             seen = await owned(conn, caller, schedule_id)
             made = await idempotency.replayed(conn, caller.principal_id, operation, key, asked)
             if made is not None:
-                return await _shown(conn, made), False
+                return await _replay(conn, made), False
             await _check(conn, settings, caller, seen, request)
         walked = await _walk(seen, request)
         async with db.begin() as conn:
@@ -95,7 +95,7 @@ async def make(
             row = await owned(conn, caller, schedule_id)
             made = await idempotency.replayed(conn, caller.principal_id, operation, key, asked)
             if made is not None:
-                return await _shown(conn, made), False
+                return await _replay(conn, made), False
             if (row.timing, row.ends_at) != (seen.timing, seen.ends_at):
                 continue
             now = await _check(conn, settings, caller, row, request)
@@ -230,9 +230,7 @@ async def _write(
     if slots:
         await backfills.insert_runs(conn, made, row.id, {slot: backfill_key(made, slot) for slot in slots}, now)
         await start_waiting(conn, settings, row, now)
-        day = now.astimezone(zone(row.timezone)).date()
-        await schedules.spend(conn, row.id, admitted=0, day=day, runs=len(slots))
-        await fires.spend_principal_days(conn, {row.principal_id: len(slots)}, now.date())
+        await spend_runs(conn, settings, caller, row, now, len(slots))
     return made
 
 
@@ -253,6 +251,15 @@ async def _owned(conn: AsyncConnection, caller: Caller, backfill_id: int) -> Bac
     except NotFound:
         raise NotFound("backfill", backfill_id) from None
     return row
+
+
+async def _replay(conn: AsyncConnection, backfill_id: int) -> BackfillView:
+    """What the first request with an ``Idempotency-Key`` made, as it is by now."""
+    if await backfills.read(conn, backfill_id) is None:
+        raise Conflict(
+            "backfill_pruned", "The backfill that this Idempotency-Key made is no longer kept. Send a new key."
+        )
+    return await _shown(conn, backfill_id)
 
 
 async def _shown(conn: AsyncConnection, backfill_id: int) -> BackfillView:

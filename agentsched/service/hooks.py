@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-from datetime import datetime, time, timedelta
-from math import ceil
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -16,6 +15,7 @@ from agentsched.core.problems import Problem, Refused
 from agentsched.core.words import Overlap, Reason, RunStatus, ScheduleStatus
 from agentsched.core.zones import zone
 from agentsched.service import webhook_tokens
+from agentsched.service.budget import seconds_to_midnight
 from agentsched.service.errors import Busy, Conflict, ServiceError, TooMany, UnknownToken
 from agentsched.service.fire_batch import Overspent, due_schedule, waiting_to_read, write
 from agentsched.service.fire_rows import Decided, FireRows, budget_note, spent_text
@@ -179,14 +179,8 @@ async def _over_budget(conn: AsyncConnection, decided: Decided, now: datetime) -
     return TooMany(
         "budget_spent",
         f"Nothing was stored: {spent_text(decided)}.",
-        retry_after_seconds=min(_seconds_to_midnight(now, row.timezone), _seconds_to_midnight(now, "UTC")),
+        retry_after_seconds=min(seconds_to_midnight(now, row.timezone), seconds_to_midnight(now, "UTC")),
     )
-
-
-def _seconds_to_midnight(now: datetime, timezone: str) -> int:
-    place = zone(timezone)
-    tomorrow = now.astimezone(place).date() + timedelta(days=1)
-    return ceil((datetime.combine(tomorrow, time(), place) - now).total_seconds())
 
 
 def _answer(rows: FireRows) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from agentsched.core.words import (
     ScheduleStatus,
     Trigger,
 )
-from agentsched.core.zones import zone
 from agentsched.service import conversations as conversation_service
 from agentsched.service import idempotency, policies
 from agentsched.service.account import account_due_slots
+from agentsched.service.budget import spend_runs
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict
 from agentsched.service.fire_batch import Overspent, fire_locked
@@ -148,11 +148,14 @@ async def cancel(db: Database, caller: Caller, schedule_id: int, *, stop_running
         return await owned(conn, caller, schedule_id)
 
 
-async def run_now(db: Database, caller: Caller, schedule_id: int, *, key: str | None = None) -> tuple[RunRow, bool]:
+async def run_now(
+    db: Database, settings: Settings, caller: Caller, schedule_id: int, *, key: str | None = None
+) -> tuple[RunRow, bool]:
     """Run at once, also while paused or completed, beside whatever is in flight; the cadence does not move.
 
-    It counts as in flight and against the daily budgets, which do not refuse a person. The run, and whether it is
-    new (False for a replay of the same ``Idempotency-Key``). Raises NotFound, and Conflict for a cancelled schedule.
+    It counts as in flight and against the daily budgets, which refuse a model and not a person. The run, and whether
+    it is new (False for a replay of the same ``Idempotency-Key``). Raises NotFound, Conflict for a cancelled
+    schedule, and TooMany for a model that is over budget.
     """
     require(caller, Act.SCHEDULE)
     operation = f"run-now:{schedule_id}"
@@ -164,7 +167,7 @@ async def run_now(db: Database, caller: Caller, schedule_id: int, *, key: str | 
             if row.status == ScheduleStatus.CANCELLED:
                 raise ended(row)
             await conversation_service.owned(conn, caller, row.conversation_id)
-            made = await _start_manual(conn, row, key or uuid4().hex)
+            made = await _start_manual(conn, settings, caller, row, key or uuid4().hex)
             await idempotency.remember(conn, caller.principal_id, operation, key, {}, made, await clock.now(conn))
         run = await ledger.read(conn, caller.principal_id, made)
         if run is None:
@@ -172,7 +175,9 @@ async def run_now(db: Database, caller: Caller, schedule_id: int, *, key: str | 
         return run, new
 
 
-async def _start_manual(conn: AsyncConnection, row: ScheduleRow, request_id: str) -> int:
+async def _start_manual(
+    conn: AsyncConnection, settings: Settings, caller: Caller, row: ScheduleRow, request_id: str
+) -> int:
     now = await clock.now(conn)
     fire_at = now.replace(second=0, microsecond=0)
     mode = Mode(row.mode)
@@ -193,8 +198,7 @@ async def _start_manual(conn: AsyncConnection, row: ScheduleRow, request_id: str
     run = Started(run_id, row.id, fire_at, manual_key(request_id), start.conversation_id, overdue=False)
     await fires.insert_started(conn, [run], now, trigger=Trigger.MANUAL)
     await targets.open_tasks(conn, [start], now)
-    await schedules.spend(conn, row.id, admitted=0, day=now.astimezone(zone(row.timezone)).date())
-    await fires.spend_principal_days(conn, {row.principal_id: 1}, now.date())
+    await spend_runs(conn, settings, caller, row, now)
     return run_id
 
 

@@ -61,6 +61,13 @@ class NewMessage(Request):
     text: Text = Field(description="The message")
 
 
+class NewSubtask(Request):
+    """Work that a running task asks for."""
+
+    prompt: Text = Field(description="What is to be done")
+    agent: AgentSpec | None = Field(None, description="Who does it; else the agent of the task that asks")
+
+
 class RetryPolicy(Request):
     """How often and when a failed attempt is tried again."""
 

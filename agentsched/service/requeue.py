@@ -6,16 +6,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agentsched.core.occurrence_keys import requeue_key
 from agentsched.core.words import IN_FLIGHT, RunStatus, ScheduleStatus
-from agentsched.core.zones import zone
 from agentsched.service import conversations as conversation_service
 from agentsched.service import idempotency
+from agentsched.service.budget import spend_runs
 from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict, NotFound
 from agentsched.service.line import start_waiting
 from agentsched.service.permission import Act, require
 from agentsched.service.update import ended
 from agentsched.settings import Settings
-from agentsched.store import clock, dead_letters, fires, ledger, runs, schedules
+from agentsched.store import clock, dead_letters, ledger, runs, schedules
 from agentsched.store.database import Database
 from agentsched.store.ledger import RunRow
 from agentsched.store.schedules import ScheduleRow
@@ -88,8 +88,7 @@ async def requeue_locked(
     number = 1 if newest is None else newest.number + 1
     new = await dead_letters.insert_requeue(conn, run.id, requeue_key(run.id, number), now)
     await start_waiting(conn, settings, schedule, now)
-    await schedules.spend(conn, schedule.id, admitted=0, day=now.astimezone(zone(schedule.timezone)).date())
-    await fires.spend_principal_days(conn, {schedule.principal_id: 1}, now.date())
+    await spend_runs(conn, settings, caller, schedule, now)
     return new
 
 

@@ -56,10 +56,11 @@ async def list_page(
 
 
 async def task(db: Database, caller: Caller, task_id: int) -> ShownTask:
-    """Read one task. Raises NotFound."""
+    """Read one task, from a task's own conversation or of its own sub-tasks. Raises NotFound."""
     async with db.begin() as conn:
         found = await shown_tasks.read(conn, caller.principal_id, task_id)
-        if found is None or caller.conversation_id not in (None, found.conversation_id):
+        own = found is not None and caller.task is not None and found.parent_task_id == caller.task.id
+        if found is None or (caller.conversation_id not in (None, found.conversation_id) and not own):
             raise NotFound("task", task_id)
         return found
 

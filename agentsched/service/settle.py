@@ -15,6 +15,7 @@ from agentsched.core.attempt import Attempt, End, judge_end, runs_late
 from agentsched.core.payload import payload_part
 from agentsched.core.words import COUNTED, Misfire, NoteKind, PauseReason, RunStatus, TaskStatus, Trigger
 from agentsched.runners.protocol import Entry
+from agentsched.service.budget import spend_tokens
 from agentsched.service.line import start_waiting
 from agentsched.service.pause import pause_locked
 from agentsched.settings import Settings
@@ -45,7 +46,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Locked:
-    """A task with everything that its end writes, locked in order: conversation, schedule, run, task."""
+    """A task with everything that its end writes, locked in order: conversation, schedule, run, task.
+
+    ``schedule`` is the run's, or for a sub-task the one whose run it works for.
+    """
 
     task: TaskRow
     run: RunFacts | None
@@ -75,6 +79,8 @@ async def settle(conn: AsyncConnection, settings: Settings, locked: Locked, repo
         await _settle_turn(conn, locked.task, report, now)
     else:
         await _settle_run(conn, settings, locked.task, locked.run, locked.schedule, report, now)
+    if locked.schedule is not None:
+        await spend_tokens(conn, locked.schedule, report.usage, now)
 
 
 async def _settle_turn(conn: AsyncConnection, task: TaskRow, report: Report, now: datetime) -> None:

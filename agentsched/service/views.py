@@ -220,6 +220,7 @@ class TaskView(View):
     kind: TaskKind
     conversation_id: int
     run_id: int | None
+    parent_task_id: int | None
     status: TaskStatus
     attempt: int
     restarts: int

@@ -110,6 +110,12 @@ RETURNING principal_id, runs
 """)
 
 
+_SPEND_TOKENS = text("""
+INSERT INTO principal_days AS d (principal_id, day, tokens) VALUES (:principal_id, :day, :tokens)
+ON CONFLICT (principal_id, day) DO UPDATE SET tokens = d.tokens + excluded.tokens
+""")
+
+
 def columns(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
     """Rows turned into one array a column, named c0, c1, … for ``unnest``."""
     return {f"c{index}": list(column) for index, column in enumerate(zip(*rows, strict=True))}
@@ -161,3 +167,8 @@ async def spend_principal_days(conn: AsyncConnection, spent: dict[int, int], day
         return {}
     parameters = {"day": day, "ids": list(spent), "runs": list(spent.values())}
     return {row[0]: row[1] for row in await conn.execute(_SPEND_DAYS, parameters)}
+
+
+async def spend_principal_tokens(conn: AsyncConnection, principal_id: int, tokens: int, day: date) -> None:
+    """Add tokens to a UTC day of a principal."""
+    await conn.execute(_SPEND_TOKENS, {"principal_id": principal_id, "tokens": tokens, "day": day})

@@ -200,6 +200,14 @@ UPDATE schedules SET runs_admitted = runs_admitted + :admitted, day = :day,
 WHERE id = :id
 """)
 
+_SPEND_TOKENS = text("""
+UPDATE schedules SET day = :day,
+       day_runs = CASE WHEN day = :day THEN day_runs ELSE 0 END,
+       day_tokens = CASE WHEN day = :day THEN day_tokens ELSE 0 END + :tokens,
+       day_noted = day_noted AND day = :day
+WHERE id = :id
+""")
+
 _NOTE_BUDGET = text("""
 UPDATE schedules SET day_noted = true, day = :day,
        day_runs = CASE WHEN day = :day THEN day_runs ELSE 0 END,
@@ -383,6 +391,11 @@ async def set_failures(conn: AsyncConnection, schedule_id: int, failures: int, n
 async def spend(conn: AsyncConnection, schedule_id: int, *, admitted: int, day: date, runs: int = 1) -> None:
     """Count ``runs`` against the schedule's day, and ``admitted`` of them against its ``max_runs``."""
     await conn.execute(_SPEND, {"id": schedule_id, "admitted": admitted, "day": day, "runs": runs})
+
+
+async def spend_tokens(conn: AsyncConnection, schedule_id: int, tokens: int, day: date) -> None:
+    """Count tokens against the schedule's day."""
+    await conn.execute(_SPEND_TOKENS, {"id": schedule_id, "tokens": tokens, "day": day})
 
 
 async def note_budget(conn: AsyncConnection, schedule_id: int, day: date) -> None:

@@ -15,6 +15,7 @@ class ShownTask(NamedTuple):
     kind: str
     conversation_id: int
     run_id: int | None
+    parent_task_id: int | None
     status: str
     attempt: int
     restarts: int

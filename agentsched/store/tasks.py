@@ -18,7 +18,7 @@ class Candidate(NamedTuple):
 
 
 class TaskRow(NamedTuple):
-    """A task with where it belongs, as the transitions need it."""
+    """A task with where it belongs, as the transitions need it. ``schedule_id`` is that of its lineage."""
 
     id: int
     kind: str
@@ -108,7 +108,7 @@ SELECT t.id, t.kind, t.principal_id, t.conversation_id, t.run_id, r.schedule_id,
        t.fence,
        t.prompt, t.worker, t.cancel_requested_at, t.lease_expires_at, t.deadline_at, t.cancel_deadline_at,
        t.start_deadline_at, t.harness
-FROM tasks t LEFT JOIN runs r ON r.id = t.run_id WHERE t.id = :id
+FROM tasks t LEFT JOIN runs r ON r.id = t.scheduled_run_id WHERE t.id = :id
 """)
 
 _LOCK = text("SELECT FROM tasks WHERE id = :id FOR NO KEY UPDATE")

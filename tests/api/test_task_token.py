@@ -23,7 +23,7 @@ CHANGING = [
     for method, operation in item.items()
     if method != "get" and not path.startswith("/hooks")
 ]
-FOR_SCHEDULED = {"cancel_schedule"}
+FOR_SCHEDULED = {"cancel_schedule", "create_subtask"}
 AGENT = {"harness": people.HARNESS}
 
 
@@ -103,3 +103,16 @@ async def test_a_token_lives_as_long_as_its_fence(
         assert (await heir.get("/v1/schedules")).status_code == 200
         await finish.report(db, settings, task_id=second.id, fence=second.fence, report=Report(End.COMPLETED))
         steps.problem(await heir.get("/v1/schedules"), 401)
+
+
+async def test_a_scheduled_run_asks_for_subtasks_and_a_person_cannot(
+    app: Litestar, client: AsyncClient, db: Database, settings: Settings
+) -> None:
+    _, task = await scheduled(client, db, settings)
+    async with client_with(app, task.token) as agent:
+        accepted = await agent.post("/v1/tasks", json={"prompt": "a part"})
+        assert accepted.status_code == 201
+        shown = (await agent.get(f"/v1/tasks/{accepted.json()['task_id']}")).json()
+        assert (shown["kind"], shown["parent_task_id"], shown["status"]) == ("subtask", task.id, "pending")
+    refused = steps.problem(await client.post("/v1/tasks", json={"prompt": "a part"}), 403)
+    assert refused["code"] == "task_token_needed"

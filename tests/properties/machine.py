@@ -80,7 +80,7 @@ class Machine(Walk):
     @rule(which=PICKS, key=st.sampled_from([None, None, "a"]))
     def run_now(self, which: int, key: str | None) -> None:
         schedule = pick(self.all_schedules(), which)
-        refused = self.ask("run_now", lifecycle.run_now(self.world.db, self.world.caller, schedule.id, key=key))
+        refused = self.ask("run_now", lifecycle.run_now(*self.world.parts, schedule.id, key=key))
         assert refused is None or schedule.id not in {live.id for live in self.live_schedules()}
 
     @precondition(lambda self: self.seen.schedules)

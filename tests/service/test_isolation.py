@@ -214,7 +214,7 @@ async def test_a_deleted_conversation_gets_no_more_runs(
     await tick.tick(db, settings)
     await conversations.delete(db, ada, owner)
     with pytest.raises(NotFound):
-        await lifecycle.run_now(db, ada, done.id)
+        await lifecycle.run_now(db, settings, ada, done.id)
 
 
 async def test_the_key_of_a_deleted_conversation_is_revoked(

@@ -193,6 +193,7 @@ tasks = sa.Table(
         "start_deadline_at",
         postgresql_where=sa.text("status = 'pending' AND start_deadline_at IS NOT NULL"),
     ),
+    sa.Index("tasks_subtasks_idx", "parent_task_id", postgresql_where=sa.text("parent_task_id IS NOT NULL")),
     sa.Index("tasks_running_idx", "principal_id", postgresql_where=sa.text("status = 'running'")),
     sa.Index("tasks_token_idx", "token_hash", unique=True, postgresql_where=sa.text("token_hash IS NOT NULL")),
     sa.Index(None, "run_id", "id"),
