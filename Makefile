@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install run test fuzz check bench lock openapi
+.PHONY: help install run test fuzz check bench bench-fires bench-next lock openapi
 
 help:  ## Show this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,8 +32,13 @@ check: $(STAMP)  ## Format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMP)  ## Fires per second of the full tick, beside the same writes as one bare statement
+bench: bench-fires bench-next  ## Both benchmarks
+
+bench-fires: $(STAMP)  ## Fires per second of the full tick, beside the same writes as one bare statement
 	$(BIN)/python -m tests.benchmarks.fires
+
+bench-next: $(STAMP)  ## From the end of a run to the start of the next in line, over two worker processes
+	$(BIN)/python -m tests.benchmarks.next_start
 
 openapi: $(STAMP)  ## Export the specification to openapi/agentsched.json
 	$(BIN)/agentsched openapi > openapi/agentsched.json
