@@ -11,11 +11,11 @@ import msgspec
 from litestar import Request
 from pydantic import ValidationError
 
-from agentsched.api.fields import path_text, problems_of
 from agentsched.api.rejected import Rejected
 from agentsched.core.problems import Problem, Refused
 from agentsched.service import requests
 from agentsched.service.caller import Caller
+from agentsched.service.field_problems import path_text, problems_of
 
 MAX_BODY_BYTES = 1_000_000
 MAX_DEPTH = 64

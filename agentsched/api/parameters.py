@@ -13,10 +13,10 @@ from litestar.exceptions import ValidationException
 from litestar.params import HeaderParameter, ParameterKwarg, PathParameter
 from litestar.typing import FieldDefinition
 
-from agentsched.api.fields import meant
 from agentsched.api.rejected import Rejected
 from agentsched.core.problems import Problem, Refused
 from agentsched.service.errors import NotFound
+from agentsched.service.field_problems import meant
 
 LARGEST_ID = 2**63 - 1
 
