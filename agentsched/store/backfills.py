@@ -81,8 +81,8 @@ SELECT r.id FROM backfills b JOIN runs r ON r.schedule_id = b.schedule_id AND r.
 WHERE b.id = :id AND r.lane = 'backfill' AND r.status IN ('pending', 'running', 'retry_wait')
 """)
 
-# This runs at the end of each run of a backfill, so it must not pass by all those that have ended: + 0 keeps the planner
-# off the index by backfill, the order leads it to the one of the line.
+# This runs at the end of each run of a backfill, so it must not pass by all those that have ended: + 0 keeps the
+# planner off the index by backfill, the order leads it to the one of the line.
 COMPLETE_ENDED = text("""
 UPDATE backfills b SET status = 'completed', finished_at = :now
 WHERE b.id = ANY(CAST(:ids AS bigint[])) AND b.status = 'running'

@@ -29,7 +29,7 @@ SELECT t.id, t.schedule_id, t.hash FROM webhook_tokens t
 JOIN schedules s ON s.id = t.schedule_id
 JOIN conversations c ON c.id = s.conversation_id
 WHERE t.hash = :hash AND (t.expires_at IS NULL OR t.expires_at > (SELECT clock_now()))
-  AND s.status <> 'cancelled' AND c.deleted_at IS NULL
+  AND c.deleted_at IS NULL
 """)
 
 _EXPIRE = text("""
@@ -65,7 +65,7 @@ async def insert(
 
 
 async def find(conn: AsyncConnection, hash: bytes) -> TokenRow | None:  # noqa: A002 — the column's name
-    """The token with this hash, if it is in force: not with its schedule cancelled or its conversation deleted."""
+    """The token with this hash, if it is in force: not with its conversation deleted."""
     row = (await conn.execute(_FIND, {"hash": hash})).first()
     return None if row is None else TokenRow(*row)
 

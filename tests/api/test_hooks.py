@@ -197,7 +197,10 @@ async def test_paused_completed_and_cancelled(client: AsyncClient, sender: Async
     assert steps.problem(await sender.post(url, json=1), 409)["code"] == "schedule_completed"
     other = await webhook(client)
     await client.delete(f"/v1/schedules/{other['id']}")
-    steps.problem(await sender.post(other["webhook_url"], json=1), 404)
+    assert steps.problem(await sender.post(other["webhook_url"], json=1), 409)["code"] == "schedule_cancelled"
+    third = await webhook(client)
+    await client.delete(f"/v1/conversations/{third['conversation_id']}")
+    steps.problem(await sender.post(third["webhook_url"], json=1), 404)
 
 
 async def test_bounds_say_when_to_come_again(

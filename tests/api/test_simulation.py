@@ -85,7 +85,7 @@ async def test_a_run_that_takes_longer_than_it_may_is_told(client: AsyncClient) 
 
 
 async def test_what_is_left_out_is_told(client: AsyncClient) -> None:
-    body = {"every": "1h", "overlap": "allow", "run_seconds": 5400, "timeout_seconds": 7200}
+    body: dict[str, Any] = {"every": "1h", "overlap": "allow", "run_seconds": 5400, "timeout_seconds": 7200}
     assert "take turns" in (await simulate(client, mode="append", **body))["outcome"]
     assert "take turns" not in (await simulate(client, mode="fork", **body))["outcome"]
     assert "take turns" not in (await simulate(client, mode="append", max_concurrency=1, **body))["outcome"]
