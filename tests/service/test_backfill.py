@@ -475,6 +475,13 @@ async def test_a_refused_one_leaves_its_key_free(scene: Scene) -> None:
     assert (await scene.backfill(-14, 12, key="k", confirm=True)).count == 26
 
 
+async def test_a_key_whose_backfill_is_no_longer_kept_says_so(scene: Scene) -> None:
+    made = await scene.backfill(8, 9, key="k")
+    async with scene.db.begin() as conn:
+        await conn.execute(text("DELETE FROM backfills WHERE id = :id"), {"id": made.id})
+    assert await refused(scene.backfill(8, 9, key="k")) == ("backfill_pruned", None)
+
+
 async def test_missing_twice_at_once_runs_each_slot_once(scene: Scene) -> None:
     made = await asyncio.gather(*(scene.backfill(6, 12) for _ in range(5)))
     assert sorted(backfill.count for backfill in made) == [0, 0, 0, 0, 6]
