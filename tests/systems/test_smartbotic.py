@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from agentsched.runners.protocol import Assignment, Outcome, Runner
-from agentsched.service import tick
+from agentsched.service import tick, update
+from agentsched.service.requests import SchedulePatch
 from agentsched.store.database import Database
 from agentsched.worker.sweep import Sweep
 from agentsched.worker.waker import ProcessWaker
@@ -111,13 +112,16 @@ async def test_a_stale_run_that_ignores_cancellation_is_released_and_the_next_fi
         async def run(self, assignment: Assignment) -> Outcome:
             return await turns.pop(0).run(assignment)
 
-    await scene.fire(overlap="skip", timeout_seconds=1)
+    schedule = await scene.fire(overlap="skip", timeout_seconds=1)
     executor = executor_for(InTurn(), concurrency=1)
     await executor.run_once()
     async with asyncio.timeout(10):
         await executor.wait_idle()
     assert (deaf.cancelled.is_set(), deaf.ended.is_set()) == (True, False)
 
+    # The executor counts real seconds, and one may be too short for a run on a busy machine.
+    longer = SchedulePatch(timeout_seconds=60)
+    await update.update(scene.db, scene.settings, scene.caller, schedule.id, longer, version=1)
     await scene.at("09:05:00")
     await tick.tick(scene.db, scene.settings)
     assert await executor.run_once() == 1
@@ -151,10 +155,8 @@ async def test_a_stale_run_of_a_worker_that_never_ends_it_is_released_by_the_oth
 
 
 LATE = {
-    "cron, on its minute": ({"cron": "*/15 * * * *"}, "00:15:00", "00:30"),
     "cron, seconds late": ({"cron": "*/15 * * * *"}, "00:15:59", "00:30"),
     "cron, minutes late": ({"cron": "*/15 * * * *"}, "00:17:40", "00:30"),
-    "interval, on its minute": ({"every": "15m"}, "00:15:00", "00:30"),
     "interval, minutes late": ({"every": "15m"}, "00:17:40", "00:30"),
     "interval, after an outage": ({"every": "15m"}, "00:52:00", "01:00"),
     "cron, after an outage on a slot": ({"cron": "*/15 * * * *"}, "01:00:00", "01:15"),

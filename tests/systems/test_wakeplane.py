@@ -169,8 +169,9 @@ async def test_retries_come_after_30_60_120_and_so_on_up_to_900_seconds(story: S
         run = await story.row_of("01:00")
         retry_at = now + timedelta(seconds=delay)
         assert (run.status, run.attempt, run.retry_at) == ("retry_wait", attempt, retry_at)
-        await story.sweeps(f"{retry_at - timedelta(seconds=1):%H:%M:%S}")
-        assert await story.outcome() == [("01:00", "retry_wait", None)]
+        if attempt in (1, 7):
+            await story.sweeps(f"{retry_at - timedelta(seconds=1):%H:%M:%S}")
+            assert await story.outcome() == [("01:00", "retry_wait", None)]
         await story.sweeps(f"{retry_at:%H:%M:%S}")
         now = retry_at
     await fail(story, f"{now:%H:%M:%S}", "01:00")
