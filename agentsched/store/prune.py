@@ -112,6 +112,12 @@ DELETE FROM workers WHERE name = ANY(ARRAY(
 ))
 """)
 
+DELETE_REFUSED_CALLS = text("""
+DELETE FROM refused_calls WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM refused_calls WHERE last_at < :before ORDER BY last_at LIMIT :limit FOR UPDATE SKIP LOCKED
+))
+""")
+
 # From each conversation that has notes to the next one, which no plan for DISTINCT does.
 TRIM_NOTES = text(f"""
 WITH RECURSIVE inboxes AS (
@@ -199,3 +205,8 @@ async def events(conn: AsyncConnection, before: datetime) -> int:
 async def workers(conn: AsyncConnection, before: datetime) -> int:
     """Workers that were heard last before an instant; how many."""
     return (await conn.execute(DELETE_WORKERS, {"before": before, "limit": ROWS})).rowcount
+
+
+async def refused_calls(conn: AsyncConnection, before: datetime) -> int:
+    """Calls of tools that were refused last before an instant; how many."""
+    return (await conn.execute(DELETE_REFUSED_CALLS, {"before": before, "limit": ROWS})).rowcount

@@ -17,6 +17,7 @@ PRUNE_SECONDS = 600
 KEYS_DAYS = 7
 EVENTS_DAYS = 7
 WORKERS_DAYS = 1
+REFUSED_CALLS_DAYS = 1
 
 
 class Pruner:
@@ -41,6 +42,7 @@ class Pruner:
             "idempotency_keys": await self._repeat(prune.idempotency_keys, now - timedelta(days=KEYS_DAYS)),
             "ticks": await self._repeat(prune.ticks, retained),
             "outages": await self._repeat(prune.outages, retained),
+            "refused_calls": await self._repeat(prune.refused_calls, now - timedelta(days=REFUSED_CALLS_DAYS)),
             "notes": await self._walk(prune.notes),
             "events": await self._repeat(prune.events, now - timedelta(days=EVENTS_DAYS)),
             "workers": await self._repeat(prune.workers, now - timedelta(days=WORKERS_DAYS)),

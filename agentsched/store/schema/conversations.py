@@ -90,3 +90,17 @@ notes = sa.Table(
     one_of("kind", NoteKind),
     sa.Index(None, "conversation_id", "id"),
 )
+
+refused_calls = sa.Table(
+    "refused_calls",
+    metadata,
+    sa.Column(
+        "conversation_id", sa.BigInteger, sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True
+    ),
+    sa.Column("digest", sa.LargeBinary, primary_key=True),
+    number("count"),
+    instant("last_at"),
+    sa.CheckConstraint("octet_length(digest) = 32", name="digest_is_sha256"),
+    sa.Index(None, "last_at"),
+    comment="Calls of tools that were refused, by a digest of tool and arguments: a model that repeats one is stopped.",
+)
