@@ -56,7 +56,8 @@ POLICIES: dict[str, st.SearchStrategy[Any]] = {
 @st.composite
 def new_schedules(draw: st.DrawFn) -> Fields:
     """The fields of a create, with a few policies."""
-    return {"prompt": "x"} | draw(TIMINGS) | {"overlap": draw(POLICIES["overlap"])} | draw(_some_policies())
+    timing = draw(st.one_of(TIMINGS, st.just({"webhook": True})))
+    return {"prompt": "x"} | timing | {"overlap": draw(POLICIES["overlap"])} | draw(_some_policies())
 
 
 @st.composite

@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from agentsched.core.attempt import End
 from agentsched.core.words import LIVE_SCHEDULE, Misfire, RunStatus, ScheduleStatus, TaskStatus
 from agentsched.runners.protocol import Entry
-from agentsched.service import backfills, claim, conversations, lifecycle, requeue, schedules, tick, update
+from agentsched.service import backfills, claim, conversations, hooks, lifecycle, requeue, schedules, tick, update
 from agentsched.service.cancel_run import cancel_run
 from agentsched.service.errors import Conflict, NotFound, StaleVersion
 from agentsched.service.finish import StaleFence
@@ -47,8 +47,10 @@ class Machine(Walk):
     @rule(where=PICKS, fields=draws.new_schedules())
     def create(self, where: int, fields: draws.Fields) -> None:
         request = NewSchedule.model_validate(self.with_end(fields))
-        owner = pick(self.live_conversations(), where).id
-        self.ask("create", schedules.create(self.world.db, self.world.settings, self.world.caller, owner, request))
+        owner, created = pick(self.live_conversations(), where).id, list[schedules.Created]()
+        work = schedules.create(*self.world.parts, owner, request)
+        self.do("create", lambda: created.append(self.world.call(work)))
+        self.tokens += [made.token for made in created if made.token is not None]
 
     @precondition(lambda self: self.live_schedules())
     @rule(which=PICKS, fields=draws.patches(), stale=st.sampled_from([False, False, False, True]))
@@ -115,6 +117,13 @@ class Machine(Walk):
             assert self.ask("discard", requeue.discard(db, caller, run.id)) is None
         else:
             self.ask("requeue", requeue.requeue(db, settings, caller, run.id))
+
+    @precondition(lambda self: self.tokens)
+    @rule(which=PICKS, key=st.sampled_from([None, None, None, "a", "b"]), times=st.integers(1, 3))
+    def deliver(self, which: int, key: str | None, times: int) -> None:
+        token, delivery = pick(self.tokens, which), hooks.Delivery(b"{}", "application/json", key)
+        for _ in range(times):
+            self.ask("deliver", hooks.accept(self.world.db, self.world.settings, token, delivery))
 
     @precondition(lambda self: self.seen.schedules)
     @rule(

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from agentsched.core.timing import Kind, Timing, next_occurrence, occurrences
-from agentsched.core.words import COUNTED, Misfire, RunStatus, ScheduleStatus
+from agentsched.core.words import COUNTED, Misfire, RunStatus, ScheduleStatus, TaskStatus
 from agentsched.service.requests import BackfillRequest
 from tests.properties.snapshot import Row, Snapshot, has_ended, timing_of
 
@@ -38,9 +38,15 @@ class Model:
         self.failures: dict[int, int] = {}
         self.pauses: dict[int, int] = {}
         """How often failures have paused a schedule."""
+        self.losses: dict[int, int] = {}
+        """How often a run has lost its worker."""
+        self.went_back = False
+        """Whether the clock ever did."""
 
     def follow(self, step: Step, before: Snapshot, after: Snapshot) -> None:
         """Draw the consequences of a step."""
+        self.went_back = self.went_back or after.now < before.now
+        self._follow_losses(step, before, after)
         for schedule in after.schedules.values():
             old = before.schedules.get(schedule.id)
             if old is None:
@@ -63,6 +69,13 @@ class Model:
         """The first slot of an active schedule that is not accounted for."""
         span = self.spans[schedule.id][-1]
         return next_occurrence(span.timing, later(span.after, schedule.accounted_until))
+
+    def _follow_losses(self, step: Step, before: Snapshot, after: Snapshot) -> None:
+        if step.do not in ("tick", "sweep"):
+            return
+        for task in before.tasks.values():
+            if task.status == TaskStatus.RUNNING and task.run_id is not None and task.lease_expires_at <= after.now:
+                self.losses[task.run_id] = self.losses.get(task.run_id, 0) + 1
 
     def _follow_time(self, step: Step, old: Row, new: Row, now: datetime) -> None:
         spans = self.spans[new.id]

@@ -3,10 +3,6 @@
 from dataclasses import dataclass
 from datetime import date, datetime
 from types import SimpleNamespace
-from typing import Any
-
-import sqlalchemy as sa
-from sqlalchemy import text
 
 from agentsched.core.timing import Kind, Timing
 from agentsched.core.words import IN_FLIGHT, TERMINAL_RUN, TIMED, Lane, RunStatus
@@ -20,14 +16,16 @@ class Row(SimpleNamespace):
         return " ".join(f"{name}={_shown(value)}" for name, value in vars(self).items() if value is not None)
 
 
-TABLES = ("schedules", "runs", "tasks", "conversations", "backfills")
-_BY_ID = {name: text(f"SELECT * FROM {name} ORDER BY id") for name in TABLES}
-_VERSIONS = text("SELECT * FROM schedule_versions")
-_DAYS = text("SELECT principal_id, day, runs FROM principal_days")
-_NOTES = text("SELECT schedule_id, kind, count(*) FROM notes GROUP BY 1, 2")
-_ENTRIES = text("SELECT conversation_id, min(seq), max(seq), count(*) FROM entries GROUP BY 1")
-_TICKS = text("SELECT minute FROM ticks ORDER BY minute")
-_NOW = text("SELECT frozen_at FROM clock")
+_BY_ID = {
+    table: f"SELECT * FROM {table} ORDER BY id"
+    for table in ("schedules", "runs", "tasks", "conversations", "backfills")
+}
+_VERSIONS = "SELECT * FROM schedule_versions"
+_DAYS = "SELECT principal_id, day, runs FROM principal_days"
+_NOTES = "SELECT schedule_id, kind, count(*) FROM notes GROUP BY 1, 2"
+_ENTRIES = "SELECT conversation_id, min(seq), max(seq), count(*) FROM entries GROUP BY 1"
+_TICKS = "SELECT minute FROM ticks ORDER BY minute"
+_NOW = "SELECT frozen_at FROM clock"
 
 
 @dataclass(frozen=True)
@@ -89,24 +87,22 @@ def is_timed(run: Row) -> bool:
     return run.trigger in TIMED
 
 
-def _row(row: sa.Row[Any]) -> Row:
-    return Row(**row._mapping)
-
-
 def _shown(value: object) -> str:
     return f"{value:%dT%H:%M:%S}" if isinstance(value, datetime) else str(value)
 
 
 async def take(db: Database) -> Snapshot:
-    """Read the state."""
-    async with db.begin() as conn:
-        by_id = {name: {row.id: _row(row) for row in await conn.execute(query)} for name, query in _BY_ID.items()}
+    """Read the state, by the driver itself because it is read after every step."""
+    async with db.engine.connect() as conn:
+        driver = (await conn.get_raw_connection()).driver_connection
+        assert driver is not None
+        by_id = {name: {row["id"]: Row(**row) for row in await driver.fetch(query)} for name, query in _BY_ID.items()}
         return Snapshot(
-            now=(await conn.execute(_NOW)).scalar_one(),
+            now=await driver.fetchval(_NOW),
             **by_id,
-            versions={(row.schedule_id, row.version): _row(row) for row in await conn.execute(_VERSIONS)},
-            days={(row[0], row[1]): row[2] for row in await conn.execute(_DAYS)},
-            notes={(row[0], row[1]): row[2] for row in await conn.execute(_NOTES)},
-            entries={row[0]: (row[1], row[2], row[3]) for row in await conn.execute(_ENTRIES)},
-            ticks=tuple((await conn.execute(_TICKS)).scalars()),
+            versions={(row["schedule_id"], row["version"]): Row(**row) for row in await driver.fetch(_VERSIONS)},
+            days={(row[0], row[1]): row[2] for row in await driver.fetch(_DAYS)},
+            notes={(row[0], row[1]): row[2] for row in await driver.fetch(_NOTES)},
+            entries={row[0]: (row[1], row[2], row[3]) for row in await driver.fetch(_ENTRIES)},
+            ticks=tuple(row[0] for row in await driver.fetch(_TICKS)),
         )

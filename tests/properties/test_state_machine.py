@@ -30,6 +30,7 @@ FUZZ = settings(
     stateful_step_count=int(os.environ.get("AGENTSCHED_FUZZ_STEPS", "80")),
     deadline=None,
     suppress_health_check=SLOW,
+    phases=(Phase.reuse, Phase.generate, Phase.shrink),
     print_blob=True,
 )
 

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from agentsched.core.problems import Refused
 from agentsched.core.words import LIVE_SCHEDULE, TaskStatus
 from agentsched.service import finish
-from agentsched.service.errors import Conflict, NotFound, StaleVersion
+from agentsched.service.errors import Conflict, NotFound, StaleVersion, TooMany
 from agentsched.service.settle import Report
 from tests.properties import draws
 from tests.properties.invariants import check_state
@@ -21,7 +21,7 @@ from tests.properties.world import World
 
 T = TypeVar("T")
 
-REFUSALS = (Refused, NotFound, Conflict, StaleVersion, finish.StaleFence, finish.NotAskedToStop)
+REFUSALS = (Refused, NotFound, Conflict, StaleVersion, TooMany, finish.StaleFence, finish.NotAskedToStop)
 """What a service may say no with."""
 
 
@@ -42,6 +42,8 @@ class Walk(RuleBasedStateMachine):
         self.model = Model()
         self.claims: list[Held] = []
         self.lost: set[Held] = set()
+        self.tokens: list[str] = []
+        """Of webhooks."""
         self.seen: Snapshot
 
     def begin(self, now: datetime) -> None:
@@ -61,6 +63,7 @@ class Walk(RuleBasedStateMachine):
             work()
         except REFUSALS as refusal:
             refused = refusal
+        assert refused is None or name != "jump", refused
         before, self.seen = self.seen, self.world.snapshot()
         step = Step(name, refused=refused, **about)
         note(f"{self.seen.now:%d %H:%M:%S} {step}")
@@ -86,11 +89,13 @@ class Walk(RuleBasedStateMachine):
 
     def go_to(self, now: datetime, *, beating: bool) -> None:
         """Set the clock, and let the workers that are not lost be heard."""
-        self.do("jump", lambda: self.world.call(self.world.clock.freeze(now)))
-        if beating:
-            for held in self.held():
-                if held not in self.lost:
-                    assert self.beat(held) is None
+        self.do("jump", lambda: self.world.call(self._go_to(now, beating)))
+
+    async def _go_to(self, now: datetime, beating: bool) -> None:
+        await self.world.clock.freeze(now)
+        for held in self.held():
+            if beating and held not in self.lost:
+                await finish.heartbeat(self.world.db, self.world.settings, task_id=held.task_id, fence=held.fence)
 
     def all_schedules(self) -> list[Row]:
         return list(self.seen.schedules.values())

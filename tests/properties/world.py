@@ -27,8 +27,8 @@ WHERE schemaname = 'public' AND tablename NOT IN ('clock', 'alembic_version')
 SWALLOWED = ("row.left", "fire.batch_retried_by_row", "fire.locked")
 """Log events by which a service says that it went on after an error: here nothing may fail and nobody holds a lock."""
 
-SMALL = {"misfire_all_keep": 4, "daily_run_limit_per_principal": 40, "running_per_principal": 5}
-"""Limits that a short walk can reach."""
+SMALL = {"misfire_all_keep": 4, "daily_run_limit_per_principal": 40, "running_per_principal": 5, "fire_connections": 1}
+"""Limits that a short walk can reach; and nothing goes on beside anything else."""
 
 
 class World:
