@@ -5,7 +5,7 @@ from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict, NotFound
 from agentsched.service.line import start_waiting
 from agentsched.service.permission import Act, require
-from agentsched.service.schedules import owned
+from agentsched.service.runs import owned_run
 from agentsched.settings import Settings
 from agentsched.store import clock, ledger, runs, schedules
 from agentsched.store.database import Database
@@ -19,10 +19,7 @@ async def cancel_run(db: Database, settings: Settings, caller: Caller, run_id: i
     """
     require(caller, Act.SCHEDULE)
     async with db.begin() as conn:
-        seen = await ledger.read(conn, caller.principal_id, run_id)
-        if seen is None:
-            raise NotFound("run", run_id)
-        await owned(conn, caller, seen.schedule_id)
+        seen = await owned_run(conn, caller, run_id)
         schedule = await schedules.lock(conn, seen.schedule_id)
         await runs.lock(conn, run_id)
         run = await ledger.read(conn, caller.principal_id, run_id)

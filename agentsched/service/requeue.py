@@ -13,6 +13,7 @@ from agentsched.service.caller import Caller
 from agentsched.service.errors import Conflict, NotFound
 from agentsched.service.line import start_waiting
 from agentsched.service.permission import Act, require
+from agentsched.service.runs import owned_run
 from agentsched.service.update import ended
 from agentsched.settings import Settings
 from agentsched.store import clock, dead_letters, ledger, runs, schedules
@@ -56,18 +57,17 @@ async def discard(db: Database, caller: Caller, run_id: int) -> RunRow:
     async with db.begin() as conn:
         run, _ = await lock(conn, caller, run_id)
         await discard_locked(conn, run, await clock.now(conn))
-        return await _read(conn, caller, run_id)
+        return await owned_run(conn, caller, run_id)
 
 
 async def lock(conn: AsyncConnection, caller: Caller, run_id: int) -> tuple[RunRow, ScheduleRow]:
     """Lock a run's schedule and the run, then read both. Raises NotFound for what is not the caller's."""
-    seen = await _read(conn, caller, run_id)
-    await schedules.lock(conn, seen.schedule_id)
+    seen = await owned_run(conn, caller, run_id)
+    schedule = await schedules.lock(conn, seen.schedule_id)
     await runs.lock(conn, run_id)
-    schedule = await schedules.read(conn, seen.schedule_id)
-    if schedule is None or caller.conversation_id not in (None, schedule.conversation_id):
+    if schedule is None:
         raise NotFound("run", run_id)
-    return await _read(conn, caller, run_id), schedule
+    return await owned_run(conn, caller, run_id), schedule
 
 
 async def requeue_locked(
@@ -101,10 +101,3 @@ async def discard_locked(conn: AsyncConnection, run: RunRow, now: datetime) -> N
 def _refuse_unless_failed(run: RunRow, done: str) -> None:
     if run.status != RunStatus.FAILED:
         raise Conflict("run_not_failed", f"Run {run.id} is {run.status}; only a failed run can be {done}.")
-
-
-async def _read(conn: AsyncConnection, caller: Caller, run_id: int) -> RunRow:
-    run = await ledger.read(conn, caller.principal_id, run_id)
-    if run is None:
-        raise NotFound("run", run_id)
-    return run

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from agentsched.core.words import RunStatus
 from agentsched.service.caller import Caller
 from agentsched.service.errors import NotFound
@@ -10,19 +12,28 @@ from agentsched.service.schedules import owned
 from agentsched.service.views import RunView, run_view_of
 from agentsched.store import ledger, shown_tasks, workers
 from agentsched.store.database import Database
+from agentsched.store.ledger import RunRow
 from agentsched.store.shown_tasks import ShownTask
 
 
 async def get(db: Database, caller: Caller, run_id: int) -> RunView:
     """Read one. Raises NotFound."""
     async with db.begin() as conn:
-        row = await ledger.read(conn, caller.principal_id, run_id)
-        if row is None:
-            raise NotFound("run", run_id)
-        if caller.conversation_id is not None:
-            await owned(conn, caller, row.schedule_id)
+        row = await owned_run(conn, caller, run_id)
         served = frozenset(harness for worker in await workers.present(conn) for harness in worker.harnesses)
         return run_view_of(row, served)
+
+
+async def owned_run(conn: AsyncConnection, caller: Caller, run_id: int) -> RunRow:
+    """A run of the caller's. Raises NotFound, for one that the caller's key is not made for as well."""
+    row = await ledger.read(conn, caller.principal_id, run_id)
+    if row is None:
+        raise NotFound("run", run_id)
+    try:
+        await owned(conn, caller, row.schedule_id)
+    except NotFound:
+        raise NotFound("run", run_id) from None
+    return row
 
 
 async def list_page(

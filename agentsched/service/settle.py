@@ -197,7 +197,7 @@ async def _finish_run(
         status,
         error_code=None if status is RunStatus.COMPLETED else report.error_code,
         error=None if status is RunStatus.COMPLETED else report.error,
-        reason_text=_ending_text(status, report),
+        reason_text=_ending_text(status, run, report),
         result=report.result,
         usage=json.dumps(dict(report.usage)) if report.usage else None,
     )
@@ -257,11 +257,14 @@ def _attempt(run: RunFacts, losses: int) -> Attempt:
     )
 
 
-def _ending_text(status: RunStatus, report: Report) -> str | None:
+def _ending_text(status: RunStatus, run: RunFacts, report: Report) -> str | None:
     if status is RunStatus.COMPLETED:
         return None
     if status is RunStatus.CANCELLED:
         return f"cancelled: {report.error or 'it was asked to stop, and stopped'}"
+    if status is RunStatus.ABANDONED:
+        late = f"it is later than the grace of {run.misfire_grace_seconds} s, and `misfire: skip` runs none that late"
+        return f"abandoned: {report.error}; {late}"
     return f"{status.value}: {report.error or report.error_code or 'the attempt failed'}"
 
 

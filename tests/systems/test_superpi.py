@@ -154,7 +154,8 @@ async def test_a_run_whose_worker_died_is_abandoned_past_the_grace_and_says_so(s
     await story.fires("11:00")
     assert await story.outcome() == [("07:00", "abandoned", None)]
     assert (await story.row_of("07:00")).reason_text == (
-        "abandoned: its worker w1 was last heard too long ago and counts as lost"
+        "abandoned: its worker w1 was last heard too long ago and counts as lost; it is later than the grace of 120 s, "
+        "and `misfire: skip` runs none that late"
     )
     assert (await story.schedule()).consecutive_failures == 0
     await story.at("11:01", "complete", run="07:00", expect_refused=True)

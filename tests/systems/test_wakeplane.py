@@ -322,7 +322,8 @@ async def test_what_two_hours_of_outage_cost_is_told_in_sentences(story: Story) 
     await down_from_10_05(story, misfire="skip")
     await story.fires("12:06")
     assert [row.reason_text for row in await story.ledger()] == [
-        "abandoned: its worker w1 was last heard too long ago and counts as lost",
+        "abandoned: its worker w1 was last heard too long ago and counts as lost; it is later than the grace of 120 s, "
+        "and `misfire: skip` runs none that late",
         "missed: it was still in line when the service was down from 10:05 to 12:06, longer than twice its period",
         "missed: 2 slots from 11:00 to 12:00 were found at 12:06, later than the grace of 120 s, and `misfire: skip`"
         " runs none that late",
