@@ -25,12 +25,12 @@ from agentsched.service.errors import (
     TooMany,
     UnknownToken,
 )
+from agentsched.service.field_problems import shown
 from agentsched.store.availability import is_away
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 5
 SPECIFICATION_PATH = "/schema/openapi.json"
-LONGEST_GOT = 200
 
 log = structlog.get_logger(__name__)
 
@@ -173,16 +173,6 @@ def address_problem() -> Response[ProblemDetails]:
 def field_problem(problem: Problem) -> FieldProblem:
     """A problem as it is shown."""
     return FieldProblem(**vars(problem) | {"got": shown(problem.got)})
-
-
-def shown(got: object) -> object:
-    """What was sent, short enough to be sent back."""
-    if got is None or isinstance(got, bool | int | float):
-        return got
-    if isinstance(got, list) and all(isinstance(each, str) for each in got):
-        return [shown(each) for each in got[:20]]
-    text = got if isinstance(got, str) else str(got)
-    return text if len(text) <= LONGEST_GOT else text[:LONGEST_GOT] + "…"
 
 
 def _refused(_: AnyRequest, error: Refused) -> Response[ProblemDetails]:

@@ -15,7 +15,7 @@ def relative(instant: datetime, now: datetime, timezone: str) -> str:
 
     Up to a day in elapsed hours; beyond it in days of the zone's calendar, as people count them.
     """
-    distance = _distance(*sorted((instant, now)), timezone)
+    distance = _distance(min(instant, now), max(instant, now), timezone)
     if distance is None:
         return "now"
     return f"in {distance}" if instant > now else f"{distance} ago"

@@ -1,4 +1,4 @@
-"""What pydantic found wrong with a body, in words for whoever wrote it (DESIGN §13)."""
+"""What pydantic found wrong with what was sent, in words for whoever wrote it (DESIGN §13)."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -12,15 +12,20 @@ from agentsched.core.problems import Problem
 BODY = "body"
 """The field of a problem that the body as a whole has."""
 
+LONGEST_GOT = 200
+
 _OBJECT = ("wrong_type", "It has to be a JSON object.", "Send an object, in braces.")
 _NUMBER = ("wrong_type", "It has to be a whole number.", "Send a number without quotes and decimals.")
+_BOOLEAN = ("wrong_type", "It has to be true or false.", "Send `true` or `false`, without quotes.")
 _WORDS = {
     "model_type": _OBJECT,
     "dict_type": _OBJECT,
     "list_type": ("wrong_type", "It has to be a JSON array.", "Send an array, in brackets."),
     "string_type": ("wrong_type", "It has to be text.", "Send a string, in quotes."),
-    "bool_type": ("wrong_type", "It has to be true or false.", "Send `true` or `false`, without quotes."),
+    "bool_type": _BOOLEAN,
+    "bool_parsing": _BOOLEAN,
     "int_type": _NUMBER,
+    "int_parsing": _NUMBER,
     "int_from_float": _NUMBER,
     "int_parsing_size": _NUMBER,
     "greater_than_equal": ("out_of_range", "It is too small.", "Send {ge} or more."),
@@ -39,6 +44,16 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
     found = error.errors(include_url=False)
     known = {details["loc"][:-1] for details in found if details["type"] == "extra_forbidden"}
     return [_problem(details, {path: fields_at(model, path) for path in known}) for details in found]
+
+
+def shown(got: object) -> object:
+    """What was sent, short enough to be sent back."""
+    if got is None or isinstance(got, bool | int | float):
+        return got
+    if isinstance(got, list) and all(isinstance(each, str) for each in got):
+        return [shown(each) for each in got[:20]]
+    text = got if isinstance(got, str) else str(got)
+    return text if len(text) <= LONGEST_GOT else text[:LONGEST_GOT] + "…"
 
 
 def path_text(path: Sequence[str | int]) -> str:
@@ -82,7 +97,7 @@ def _words(details: ErrorDetails, known: list[str]) -> tuple[str, str, str]:
         return "unknown_field", f"There is no field `{name[:60]}` here.", meant(name, known)
     if kind == "missing":
         return "missing_field", "It is missing.", f"Send `{name}`."
-    if kind == "enum":
+    if kind in ("enum", "literal_error"):
         expected = str(context["expected"]).replace("'", "`")
         return "unknown_value", f"It is one of {expected}.", meant(str(details["input"]), expected.split("`")[1::2])
     if kind in _WORDS:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -12,14 +12,16 @@ from agentsched.core.problems import Problem, Refused
 from agentsched.core.summary import summary
 from agentsched.core.timing import Kind, Timing, build_timing, check_minimum_interval, next_occurrence, occurrences
 from agentsched.core.words import LIVE_SCHEDULE, ScheduleStatus
+from agentsched.core.zones import zone
 from agentsched.service import conversations as conversation_service
 from agentsched.service import idempotency, policies
 from agentsched.service.caller import Caller
 from agentsched.service.errors import NotFound
+from agentsched.service.existing import find_existing
 from agentsched.service.permission import Act, require
 from agentsched.service.requests import NewSchedule, PreviewRequest, ScheduleFields
 from agentsched.service.views import NextRun, PoliciesView, next_run, policies_view
-from agentsched.service.webhook_tokens import open_webhook
+from agentsched.service.webhook_tokens import issue, open_webhook
 from agentsched.settings import Settings
 from agentsched.store import changes, clock, conversations, principals, schedules
 from agentsched.store.changes import ChangeRow
@@ -57,8 +59,12 @@ async def create(
     request: NewSchedule,
     *,
     key: str | None = None,
+    as_tool: bool = False,
 ) -> Created:
     """Make a schedule. It is not new for a replay of the same ``Idempotency-Key``, which has no token.
+
+    ``as_tool``: a model asks, which may repeat itself and keeps no secrets: a live schedule of this name, or of this
+    timing and prompt, is returned instead of a second one, and a webhook gets no token before a person asks.
 
     Raises NotFound for the conversation and Refused with all problems at once; concurrent creates cannot pass the
     limits.
@@ -80,13 +86,17 @@ async def create(
             zone_name = conversation.timezone or await _principal_zone(conn, caller)
         problems: list[Problem] = []
         timing = _timing(request, zone_name, now, problems)
+        live = await _live(conn, settings, caller, conversation_id)
+        existing = find_existing(live, request, timing) if as_tool else None
+        if existing is not None:
+            return Created(existing, new=False)
         effective: dict[str, Any] = {}
         if timing is not None:
             problems += _limits(timing, settings)
             problems += end_problems(request, timing, now)
             effective = policies.resolve(request, policies.defaults(timing.kind, settings))
             problems += policies.problems_of(request, effective, request.prompt, settings)
-        problems += await _live_problems(conn, settings, caller, conversation_id, request.name)
+        problems += await _live_problems(conn, settings, caller, conversation_id, request.name, live)
         if problems or timing is None:
             raise Refused(*problems)
         snapshot = conversation.agent_id
@@ -117,7 +127,10 @@ async def create(
             now=now,
         )
         await idempotency.remember(conn, caller.principal_id, operation, key, asked, schedule_id, now)
-        token = await open_webhook(conn, schedule_id, now) if timing.kind is Kind.WEBHOOK else None
+        token = None
+        if timing.kind is Kind.WEBHOOK:
+            await open_webhook(conn, schedule_id, now)
+            token = None if as_tool else await issue(conn, schedule_id, now)
         return Created(await owned(conn, caller, schedule_id), new=True, token=token)
 
 
@@ -268,13 +281,14 @@ def end_problems(request: ScheduleFields, timing: Timing, now: datetime) -> list
     following = next_occurrence(timing, now)
     if following is None or following <= ends_at:
         return []
+    local = following.astimezone(zone(timing.timezone))
     return [
         Problem(
             "ends_before_first_fire",
             "ends_at",
             ends_at.isoformat(),
-            f"The first fire would be after it, at {following.astimezone(UTC):%Y-%m-%dT%H:%MZ}.",
-            f"Write {(following + timedelta(minutes=1)).astimezone(UTC):%Y-%m-%dT%H:%MZ} or later.",
+            "The first fire would be after it.",
+            f"Write {local.isoformat(timespec='minutes')} or later, which is when it would be.",
         )
     ]
 
@@ -317,13 +331,8 @@ async def _principal_zone(conn: AsyncConnection, caller: Caller) -> str | None:
     return None if principal is None else principal.timezone
 
 
-async def _live_problems(
-    conn: AsyncConnection, settings: Settings, caller: Caller, conversation_id: int, name: str | None
-) -> list[Problem]:
-    """Limits of §10 that depend on what lives already; the principal and the conversation are locked."""
-    found: list[Problem] = []
-    in_conversation, in_all = await schedules.count_live(conn, caller.principal_id, conversation_id)
-    live = await schedules.list_page(
+async def _live(conn: AsyncConnection, settings: Settings, caller: Caller, conversation_id: int) -> list[ScheduleRow]:
+    return await schedules.list_page(
         conn,
         caller.principal_id,
         conversation_id=conversation_id,
@@ -331,6 +340,19 @@ async def _live_problems(
         after=0,
         limit=settings.schedules_per_conversation,
     )
+
+
+async def _live_problems(
+    conn: AsyncConnection,
+    settings: Settings,
+    caller: Caller,
+    conversation_id: int,
+    name: str | None,
+    live: Sequence[ScheduleRow],
+) -> list[Problem]:
+    """Limits of §10 that depend on what lives already; the principal and the conversation are locked."""
+    found: list[Problem] = []
+    in_conversation, in_all = await schedules.count_live(conn, caller.principal_id, conversation_id)
     if in_conversation >= settings.schedules_per_conversation:
         listed = "; ".join(f"id {row.id}: {row.name or 'without a name'}, {summary(row.timing)}" for row in live)
         found.append(

@@ -14,16 +14,15 @@ RATE_PER_MINUTE = 60
 RATE_BURST = 100
 
 
-async def open_webhook(conn: AsyncConnection, schedule_id: int, now: datetime) -> str:
-    """Give a new schedule its webhook; its first token, which is never shown again."""
+async def open_webhook(conn: AsyncConnection, schedule_id: int, now: datetime) -> None:
+    """Give a new schedule its webhook, which nobody can call before it has a token."""
     await webhook_tokens.open_webhook(
         conn, schedule_id, rate_per_minute=RATE_PER_MINUTE, rate_burst=RATE_BURST, now=now
     )
-    return await issue(conn, schedule_id, now)
 
 
 async def issue(conn: AsyncConnection, schedule_id: int, now: datetime) -> str:
-    """A further token of a webhook, which is never shown again."""
+    """A new token of a webhook, which is never shown again."""
     token = compose(Prefix.WEBHOOK_TOKEN, secrets.token_bytes(RANDOM_BYTES))
     await webhook_tokens.insert(conn, schedule_id, prefix=token[:SHOWN], hash=digest(token), now=now)
     return token

@@ -1,4 +1,4 @@
-"""JSON schemas of the tools' models as every model provider takes them: no references, no titles, no nulls, no patterns."""
+"""JSON schemas of the tools' models as every model provider takes them: self-contained, and with no unions."""
 
 from typing import Any
 
