@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -48,7 +49,7 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
 
 def shown(got: object) -> object:
     """What was sent, short enough to be sent back."""
-    if got is None or isinstance(got, bool | int | float):
+    if got is None or isinstance(got, bool | int) or (isinstance(got, float) and isfinite(got)):
         return got
     if isinstance(got, list) and all(isinstance(each, str) for each in got):
         return [shown(each) for each in got[:20]]

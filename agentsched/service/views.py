@@ -315,6 +315,11 @@ def _retry_view(policies: Mapping[str, Any]) -> RetryView:
 
 def next_runs(row: ScheduleRow, count: int = NEXT_RUNS) -> list[NextRun]:
     """The next fires of an active schedule, as far as ``ends_at`` allows."""
+    return [next_run(instant, row.timezone) for instant in next_instants(row, count)]
+
+
+def next_instants(row: ScheduleRow, count: int) -> list[datetime]:
+    """When an active schedule fires next, as far as ``ends_at`` allows."""
     if row.next_fire_at is None:
         return []
     if row.max_runs is not None:
@@ -324,7 +329,7 @@ def next_runs(row: ScheduleRow, count: int = NEXT_RUNS) -> list[NextRun]:
         if len(shown) >= count:
             break
         shown.append(instant)
-    return [next_run(instant, row.timezone) for instant in shown[:count]]
+    return shown[:count]
 
 
 def change_view(row: ChangeRow) -> ChangeView:

@@ -34,6 +34,10 @@ class Coming(Shown):
     from_now: str = Field(description="How long until then")
     for_person: str | _None = Field(None, description="By the person's clocks, where these are other ones")
 
+    def __str__(self) -> str:
+        for_person = "" if self.for_person is None else f", for the person {self.for_person}"
+        return f"{self.local}, {self.from_now}{for_person}"
+
 
 class ScheduleFacts(Shown):
     """A schedule."""
@@ -127,6 +131,24 @@ class Fault(Shown):
     problem: str
     fix: str
 
+    def __str__(self) -> str:
+        got = "" if self.got is None else f" Got {self.got}"
+        return f"{self.field} ({self.code}):{got} - {self.problem} {self.fix}"
+
+
+class Candidate(Shown):
+    """A schedule that may be meant, or that takes up room."""
+
+    id: int
+    number: int
+    name: str | _None = None
+    summary: str
+    schedule_status: str
+
+    def __str__(self) -> str:
+        name = "without a name" if self.name is None else self.name
+        return f"id {self.id}, number {self.number}, {name}: {self.summary}, {self.schedule_status}"
+
 
 class Refusal(Shown):
     """Nothing was done, and why; what to write instead."""
@@ -135,7 +157,7 @@ class Refusal(Shown):
     code: str = Field(description="Stable; with several errors that of the first")
     message: str
     errors: list[Fault] = Field(description="Everything that is wrong with the arguments")
-    schedules: list[ScheduleFacts] = Field([], description="The schedules that may be meant, or that fill the limit")
+    schedules: list[Candidate] = Field(description="The schedules that may be meant, or that fill the limit")
     retry_after_seconds: int | _None = Field(None, description="When it may be possible")
     now: str = Field(description="The current local time")
     stop: str | _None = Field(None, description="This call has been refused too often")

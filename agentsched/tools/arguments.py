@@ -14,7 +14,9 @@ LOCAL = "in local time, in the person's zone; do not convert to UTC"
 MOMENT = "as YYYY-MM-DDTHH:MM without an offset"
 RUNS_SHOWN = 10
 
-Short = Annotated[str, StringConstraints(max_length=256)]
+Short = Annotated[str, StringConstraints(max_length=64)]
+Duration = Annotated[str, StringConstraints(max_length=32)]
+Cron = Annotated[str, StringConstraints(max_length=256)]
 Which = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
 _None = SkipJsonSchema[None]
 
@@ -42,18 +44,18 @@ class _Asked(Arguments):
 
 
 class _Timing(Arguments):
-    cron: Short | _None = Field(
+    cron: Cron | _None = Field(
         None,
         description=f"Repeats {LOCAL}: a cron expression of exactly five fields, which are minute, hour, day of the "
         "month, month and day of the week (0 or 7 is Sunday). No seconds, no year",
     )
-    every: Short | _None = Field(
+    every: Duration | _None = Field(
         None,
         description="Repeats at an interval of elapsed time: a whole number directly followed by m, h, d or w, for "
         "minutes, hours, days or weeks. For a time of day use cron",
     )
     at: Short | _None = Field(None, description=f"Runs once, {LOCAL}, {MOMENT}")
-    in_: Short | _None = Field(
+    in_: Duration | _None = Field(
         None,
         alias="in",
         description="Runs once, so long from now: a whole number directly followed by m, h, d or w. Better than `at` "

@@ -134,12 +134,16 @@ def offered(caller: Caller) -> tuple[ToolSpec, ...]:
     return tuple(spec for spec in TOOLS if _is_allowed(caller, spec))
 
 
-def _is_allowed(caller: Caller, spec: ToolSpec) -> bool:
-    if spec.act is None:
-        return True
-    own = caller.task.scheduled_by if caller.task is not None else None
-    try:
+def permit(caller: Caller, spec: ToolSpec) -> None:
+    """Raises Forbidden for a tool that is not offered; the service decides again, about the very schedule."""
+    if spec.act is not None:
+        own = None if caller.task is None else caller.task.scheduled_by
         require(caller, spec.act, schedule_id=own or NO_SCHEDULE)
+
+
+def _is_allowed(caller: Caller, spec: ToolSpec) -> bool:
+    try:
+        permit(caller, spec)
     except Forbidden:
         return False
     return True
