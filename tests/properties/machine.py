@@ -29,7 +29,9 @@ CONVERSATIONS, SCHEDULES = 3, 4
 """How many live ones there are at most."""
 
 BEATING = st.sampled_from([True, True, True, False])
-ENDS = st.sampled_from(["complete", "complete", "fail", "fail", "fail for good", "stopped", "release", "lose", "beat"])
+ENDS = st.sampled_from(
+    ["complete", "complete", "complete", "fail", "fail", "fail for good", "stopped", "release", "lose", "beat", "beat"]
+)
 
 
 class Machine(Walk):
@@ -180,11 +182,13 @@ class Machine(Walk):
         self.ask("tick", tick.tick(self.world.db, self.world.settings))
 
     @precondition(lambda self: self.fires())
-    @rule(times=st.integers(1, 3))
-    def fire(self, times: int) -> None:
-        for _ in range(times):
+    @rule(ends=st.lists(ENDS, min_size=1, max_size=4))
+    def go_on(self, ends: list[str]) -> None:
+        """As on an ordinary day: fires, and a worker that takes what there is."""
+        for end in ends:
             if self.fires():
                 self.come_to_the_next_fire(beating=True, late=0)
+            self.work([end])
 
     # What workers do.
 
@@ -202,13 +206,13 @@ class Machine(Walk):
         else:
             assert first is None or running == settings.running_per_principal
 
-    @rule(end=ENDS)
-    def work(self, end: str) -> None:
-        had = set(self.held())
-        self.claim(worker="w1", how_many=1)
-        new = set(self.held()) - had
-        if new:
-            self.end(new.pop(), end)
+    @rule(ends=st.lists(ENDS, min_size=1, max_size=3))
+    def work(self, ends: list[str]) -> None:
+        for end in ends:
+            had = set(self.held())
+            self.claim(worker="w1", how_many=1)
+            for new in set(self.held()) - had:
+                self.end(new, end)
 
     @precondition(lambda self: self.held())
     @rule(which=PICKS, end=ENDS)
