@@ -21,7 +21,7 @@ _BY_ID = {
     for table in ("schedules", "runs", "tasks", "conversations", "backfills")
 }
 _VERSIONS = "SELECT * FROM schedule_versions"
-_DAYS = "SELECT principal_id, day, runs FROM principal_days"
+_DAYS = "SELECT principal_id, day, runs, tokens FROM principal_days"
 _NOTES = "SELECT schedule_id, kind, count(*) FROM notes GROUP BY 1, 2"
 _ENTRIES = "SELECT conversation_id, min(seq), max(seq), count(*) FROM entries GROUP BY 1"
 _TICKS = "SELECT minute FROM ticks ORDER BY minute"
@@ -30,7 +30,7 @@ _NOW = "SELECT frozen_at FROM clock"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The whole state after a step, rows by their ids. ``now`` is the frozen clock's."""
+    """The whole state after a step, rows by their ids. ``now`` is the frozen clock's, ``days`` are runs and tokens."""
 
     now: datetime
     schedules: dict[int, Row]
@@ -39,7 +39,7 @@ class Snapshot:
     conversations: dict[int, Row]
     backfills: dict[int, Row]
     versions: dict[tuple[int, int], Row]
-    days: dict[tuple[int, date], int]
+    days: dict[tuple[int, date], tuple[int, int]]
     notes: dict[tuple[int | None, str], int]
     entries: dict[int, tuple[int, int, int]]
     ticks: tuple[datetime, ...]
@@ -101,7 +101,7 @@ async def take(db: Database) -> Snapshot:
             now=await driver.fetchval(_NOW),
             **by_id,
             versions={(row["schedule_id"], row["version"]): Row(**row) for row in await driver.fetch(_VERSIONS)},
-            days={(row[0], row[1]): row[2] for row in await driver.fetch(_DAYS)},
+            days={(row[0], row[1]): (row[2], row[3]) for row in await driver.fetch(_DAYS)},
             notes={(row[0], row[1]): row[2] for row in await driver.fetch(_NOTES)},
             entries={row[0]: (row[1], row[2], row[3]) for row in await driver.fetch(_ENTRIES)},
             ticks=tuple(row[0] for row in await driver.fetch(_TICKS)),

@@ -146,8 +146,8 @@ def _endings_are_those_of_the_policies(before: Snapshot, after: Snapshot, schedu
                 assert len(waiting) >= policies.queue_limit, run
             case _, Reason.BUDGET:
                 spent = policies.daily_run_limit is not None and schedule.day_runs >= policies.daily_run_limit
-                principal = after.days.get((run.principal_id, after.now.astimezone(UTC).date()), 0)
-                assert spent or principal >= DAILY_RUNS, run
+                day = run.principal_id, after.now.astimezone(UTC).date()
+                assert spent or after.days[day][0] >= DAILY_RUNS, run
             case _:
                 pass
     _replacements_stop_the_others(before, after, schedule)
@@ -173,10 +173,12 @@ def _accounts_grow(old: Row, new: Row) -> None:
 
 def _counters_are_right(before: Snapshot, after: Snapshot, old: Row, new: Row) -> None:
     admitted = [run for run in after.runs_of(new.id) if run.id not in before.runs and _is_admitted(run)]
+    tokens = sum(_tokens(run) for run in ended_in(before, after, new.id))
     assert new.runs_admitted == old.runs_admitted + sum(run.counted for run in admitted), new
-    had = old.day_runs if new.day == old.day else 0
-    assert new.day_runs == had + len(admitted), f"{new.day_runs} runs on {new.day}, {had} before {admitted}"
-    if admitted:
+    had = (old.day_runs, old.day_tokens) if new.day == old.day else (0, 0)
+    now_has = (new.day_runs, new.day_tokens)
+    assert now_has == (had[0] + len(admitted), had[1] + tokens), f"{now_has} on {new.day}, {had} before {admitted}"
+    if admitted or tokens:
         assert new.day == after.now.astimezone(zone(new.timezone)).date(), new
     limit = after.policies(new).daily_run_limit
     if limit is not None and any(run.counted for run in admitted):
@@ -185,12 +187,20 @@ def _counters_are_right(before: Snapshot, after: Snapshot, old: Row, new: Row) -
 
 def _principals_days_are_right(before: Snapshot, after: Snapshot) -> None:
     expected = dict(before.days)
+    today = after.now.astimezone(UTC).date()
     for run in after.runs.values():
-        if run.id not in before.runs and _is_admitted(run):
-            day = run.principal_id, after.now.astimezone(UTC).date()
-            expected[day] = expected.get(day, 0) + 1
-            assert not run.counted or expected[day] <= DAILY_RUNS, f"{run} is more than the principal's day"
-    assert after.days == expected
+        was = before.runs.get(run.id)
+        tokens = _tokens(run) if was is None or not has_ended(was) else 0
+        admitted = was is None and _is_admitted(run)
+        if admitted or tokens:
+            runs, used = expected.get((run.principal_id, today), (0, 0))
+            expected[run.principal_id, today] = runs + admitted, used + tokens
+            assert not (admitted and run.counted) or runs < DAILY_RUNS, f"{run} is more than the principal's day"
+    assert after.days == expected, f"{after.days}, expected {expected}"
+
+
+def _tokens(run: Row) -> int:
+    return sum(run.usage.values()) if run.usage else 0
 
 
 def _is_admitted(run: Row) -> bool:
