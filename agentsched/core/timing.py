@@ -176,7 +176,8 @@ def build_timing(
         else:
             timing = _timing(Kind.WEBHOOK, timezone)
     except Refused as refused:
-        problems += refused.problems
+        # Whether a wall clock is past depends on the zone that is not known.
+        problems += [problem for problem in refused.problems if not (problems and problem.code == "at_in_past")]
     if timing is None or problems:
         raise Refused(*problems)
     return timing

@@ -19,6 +19,8 @@ class NotFound(ServiceError):  # noqa: N818 — named after what happened
         super().__init__(
             f"{what}_not_found", f"There is no {what} {identifier}. List them to see which ones there are."
         )
+        self.what = what
+        self.identifier = identifier
 
 
 class Conflict(ServiceError):  # noqa: N818 — named after what happened

@@ -17,6 +17,7 @@ class Ambiguous(Conflict):
 
     def __init__(self, name: str, candidates: list[ScheduleRow]) -> None:
         super().__init__("schedule_ambiguous", f"{len(candidates)} schedules are called {name}. Name one by its id.")
+        self.name = name
         self.candidates = candidates
 
 

@@ -55,7 +55,7 @@ async def list_page(
             conn,
             caller.principal_id,
             schedule_id=schedule_id,
-            conversation_id=caller.conversation_id,
+            conversation_id=caller.conversation_id if schedule_id is None else None,
             statuses=None if statuses is None else [status.value for status in statuses],
             dead_letter=dead_letter,
             ledger_order=ledger_order,

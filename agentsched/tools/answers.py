@@ -52,6 +52,9 @@ class ScheduleFacts(Shown):
     next_runs: list[Coming] = Field(description="The next runs; none while it is paused, or once it has ended")
     mode: Literal["fork", "append", "fresh"]
     mode_means: str = Field(description="Where its runs happen and their results appear")
+    max_runs: int | _None = Field(None, description="It ends after this many runs")
+    ends_at: str | _None = Field(None, description="It ends after this moment, by the clocks of its zone")
+    policies: str = Field(description="What else applies to its runs")
     prompt: str = Field(description="What the agent is asked at every run, shortened")
 
 
@@ -132,8 +135,8 @@ class Fault(Shown):
     fix: str
 
     def __str__(self) -> str:
-        got = "" if self.got is None else f" Got {self.got}"
-        return f"{self.field} ({self.code}):{got} - {self.problem} {self.fix}"
+        got = "" if self.got is None else f", got {self.got}"
+        return f"{self.field} ({self.code}){got}: {self.problem} {self.fix}"
 
 
 class Candidate(Shown):

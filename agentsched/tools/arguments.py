@@ -3,6 +3,7 @@
 Schema, validation and documentation come from these models. Descriptions hold no samples, because models copy them.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -30,7 +31,7 @@ class Arguments(BaseModel):
     @classmethod
     def _left_out(cls, given: Any) -> Any:
         """Models send null or nothing in quotes for what they leave out."""
-        if not isinstance(given, dict):
+        if not isinstance(given, Mapping):
             return given
         return {name: value for name, value in given.items() if value is not None and value != ""}
 

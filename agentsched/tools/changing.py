@@ -46,7 +46,7 @@ async def cancel(work: Work, arguments: Cancel) -> ScheduleAnswer:
     work.waker.wake()
     if before.status == ScheduleStatus.CANCELLED:
         return await _done(work, row, "already_cancelled", f"{title(row)} was cancelled already.")
-    return await _done(work, row, "cancelled", f"I have cancelled {title(row)} ({in_sentence(row)}).")
+    return await _done(work, row, "cancelled", f"I have cancelled {title(row)}: {in_sentence(row)}.")
 
 
 async def pause(work: Work, arguments: Pause) -> ScheduleAnswer:

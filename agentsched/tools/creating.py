@@ -29,7 +29,8 @@ async def create(work: Work, arguments: Create) -> ScheduleAnswer:
     elif webhook:
         say = f"I have made {title(row)}, which runs when its address is called; you get that secret address at {page}."
     else:
-        say = f"I have scheduled {title(row)}: {in_sentence(row)}{following}."
+        what = f"this as number {row.number}" if row.name is None else title(row)
+        say = f"I have scheduled {what}: {in_sentence(row)}{following}."
     return ScheduleAnswer(
         **facts(row, here),
         **stands(here, say),

@@ -2,7 +2,7 @@
 
 from agentsched.core.relative_time import relative
 from agentsched.core.summary import run_view
-from agentsched.core.words import RunStatus, ScheduleStatus
+from agentsched.core.words import ScheduleStatus
 from agentsched.service import named_schedules, runs, schedules
 from agentsched.service.standing import Standing
 from agentsched.service.views import RunView
@@ -54,12 +54,14 @@ async def history(work: Work, arguments: History) -> HistoryAnswer:
     )
     shown = found[: arguments.limit]
     here = await work.standing(row)
-    completed = sum(run.status is RunStatus.COMPLETED for run in shown)
-    say = f"Of the newest {len(shown)} runs of {title(row)}, {completed} completed."
+    lines = [_line(run, row.timezone, here) for run in shown]
+    say = f"There are no runs of {title(row)} yet."
+    if lines:
+        say = f"The newest run of {title(row)}, for {lines[0].local} ({lines[0].when}), is {lines[0].status}."
     return HistoryAnswer(
         **facts(row, here),
-        **stands(here, say if shown else f"{title(row)} has not run yet."),
-        runs=[_line(run, row.timezone, here) for run in shown],
+        **stands(here, say),
+        runs=lines,
         more=len(found) > len(shown),
     )
 

@@ -6,13 +6,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from agentsched.core.problems import Problem, Refused
-from agentsched.service.errors import Busy, NotFound, ServiceError, TooMany
+from agentsched.service.errors import Busy, NotFound, ServiceError, StaleVersion, TooMany
 from agentsched.service.field_problems import problems_of, shown
 from agentsched.service.named_schedules import Ambiguous
 from agentsched.store.schedules import ScheduleRow
 from agentsched.tools.answers import Fault, Refusal
 from agentsched.tools.arguments import Arguments
-from agentsched.tools.requested import TIMING, timing_problems
+from agentsched.tools.requested import TIMING, time_problems
 from agentsched.tools.work import Work, candidate, now_text
 
 ASK = 3
@@ -21,8 +21,8 @@ ASK = 3
 
 async def refusal(work: Work, error: Refused | ServiceError) -> Refusal:
     """What was refused, in words, with the schedules that it is about."""
-    problems = error.problems if isinstance(error, Refused) else ()
-    code = problems[0].code if isinstance(error, Refused) else error.code
+    problems = _problems(error)
+    code = error.code if isinstance(error, ServiceError) else problems[0].code
     rows: Sequence[ScheduleRow] = ()
     if isinstance(error, Ambiguous):
         rows = error.candidates
@@ -30,7 +30,7 @@ async def refusal(work: Work, error: Refused | ServiceError) -> Refusal:
         rows = await work.live()
     return Refusal(
         code=code,
-        message=_message(error, len(problems), bool(rows)),
+        message=_message(error, len(problems)),
         errors=[_fault(problem) for problem in problems],
         schedules=[candidate(row) for row in rows],
         retry_after_seconds=error.retry_after_seconds if isinstance(error, Busy | TooMany) else None,
@@ -54,21 +54,36 @@ async def argument_problems(
     """What pydantic found, and what is wrong with the timing besides."""
     problems = [_of_nested(problem, model) for problem in problems_of(error, model)]
     wrong = {str(details["loc"][0]) for details in error.errors() if details["loc"]}
-    if "timezone" in model.model_fields and not wrong & {*TIMING, "timezone"}:
-        fields = {name: value for name, value in sent.items() if value not in (None, "")}
-        problems += timing_problems(fields, await work.standing(), work.settings)
+    if "timezone" in model.model_fields and wrong and not wrong & {*TIMING, "timezone", "ends_at"}:
+        here = await work.standing()
+        required = {name: "x" for name, field in model.model_fields.items() if field.is_required()}
+        rest = required | {name: value for name, value in sent.items() if name not in wrong}
+        fields = model.model_validate(rest).model_dump(by_alias=True, exclude_unset=True)
+        problems += time_problems(fields, here, work.settings, fields.get("timezone", here.timezone))
     return Refused(*problems)
 
 
-def _message(error: Refused | ServiceError, count: int, candidates: bool) -> str:
+def _problems(error: Refused | ServiceError) -> Sequence[Problem]:
     match error:
         case Refused():
-            return f"Nothing was done, because {_things(count)} wrong with the call. Correct it, and call again."
-        case NotFound():
-            instead = "Write the id of one of those below." if candidates else "There are none in this conversation."
-            return f"Nothing was done. {error.message.partition('.')[0]}. {instead}"
+            return error.problems
+        case NotFound() if error.what == "schedule":
+            got, problem = error.identifier, "There is no such schedule in this conversation."
+        case Ambiguous():
+            got, problem = error.name, "Several schedules have this name."
         case _:
-            return f"Nothing was done. {error.message}"
+            return ()
+    return [
+        Problem(error.code, "schedule", got, problem, "Write the id of one of the schedules below, if any is meant.")
+    ]
+
+
+def _message(error: Refused | ServiceError, count: int) -> str:
+    if count:
+        return f"Nothing was done, because {_things(count)} wrong with the call. Correct it, and call again."
+    if isinstance(error, StaleVersion):
+        return "Nothing was done, because the schedule is being changed by others. Look at it again before you call."
+    return f"Nothing was done. {error.message if isinstance(error, ServiceError) else error}"
 
 
 def _things(count: int) -> str:

@@ -1,6 +1,7 @@
 """Turn a tool's flat arguments into the requests of the service, and find all that is wrong with them at once."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from agentsched.core.problems import Problem, Refused
@@ -25,24 +26,35 @@ def fields_of(arguments: Create | Update, here: Standing, settings: Settings, ti
         fields["retry"] = {"max_attempts": sent["max_attempts"]}
     if "ends_at" in sent and timezone is not None and _is_zone(timezone):
         try:
-            fields["ends_at"] = parse_at(sent["ends_at"], timezone=timezone, now=here.now, field="ends_at")
-        except Refused as refused:
-            raise Refused(*refused.problems, *timing_problems(sent, here, settings)) from None
+            fields["ends_at"] = _end(sent["ends_at"], timezone, here)
+        except Refused:
+            raise Refused(*time_problems(sent, here, settings, timezone)) from None
     return fields
 
 
-def timing_problems(sent: Mapping[str, Any], here: Standing, settings: Settings) -> list[Problem]:
-    """What is wrong with the timing in arguments that are refused for something else, if they have one."""
+def time_problems(sent: Mapping[str, Any], here: Standing, settings: Settings, timezone: str | None) -> list[Problem]:
+    """What is wrong with the timing and ``ends_at`` of arguments that are refused anyway."""
     given = {"in_" if name == "in" else name: sent[name] for name in TIMING if name in sent}
-    timezone = sent.get("timezone", here.timezone)
-    if not given or timezone is None:
-        return []
-    try:
-        timing = build_timing(**given, timezone=timezone, now=here.now)
-    except Refused as refused:
-        return list(refused.problems)
-    problem = check_minimum_interval(timing, settings.minimum_interval_minutes)
-    return [] if problem is None else [problem]
+    found: list[Problem] = []
+    if timezone is None:
+        return found
+    if given:
+        try:
+            timing = build_timing(**given, timezone=timezone, now=here.now)
+            problem = check_minimum_interval(timing, settings.minimum_interval_minutes)
+            found += [] if problem is None else [problem]
+        except Refused as refused:
+            found += refused.problems
+    if "ends_at" in sent and _is_zone(timezone):
+        try:
+            _end(sent["ends_at"], timezone, here)
+        except Refused as refused:
+            found += refused.problems
+    return found
+
+
+def _end(text: str, timezone: str, here: Standing) -> datetime:
+    return parse_at(text, timezone=timezone, now=here.now, field="ends_at")
 
 
 def _is_zone(name: str) -> bool:

@@ -9,7 +9,9 @@ LONGEST = 300
 
 def written(shown: Standing | Refusal) -> str:
     """What matters first, then every member on a line of its own."""
-    return "\n".join([*_opening(shown), "", *_lines(shown, skip=("say", "message", "stop"))])
+    status = getattr(shown, "status", None)
+    lines = _lines(shown, skip=("say", "message", "stop", "status"))
+    return "\n".join([*_opening(shown), "", *([] if status is None else [f"status: {status}"]), *lines])
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

@@ -83,6 +83,9 @@ def facts(row: ScheduleRow, here: Standing) -> dict[str, Any]:
         "next_runs": [_coming(instant, row.timezone, here) for instant in next_instants(row, NEXT_RUNS)],
         "mode": row.mode,
         "mode_means": _meaning(Mode(row.mode)),
+        "max_runs": row.max_runs,
+        "ends_at": None if row.ends_at is None else run_view(row.ends_at, row.timezone)["local"],
+        "policies": _policies(row),
         "prompt": shortened(row.prompt),
     }
 
@@ -114,6 +117,19 @@ def _pause(row: ScheduleRow) -> str | None:
     if row.pause_reason is None:
         return None
     return row.pause_reason if row.pause_note is None else f"{row.pause_reason}: {shortened(row.pause_note)}"
+
+
+def _policies(row: ScheduleRow) -> str:
+    return "; ".join(
+        [
+            f"overlap {row.overlap}",
+            f"misfire {row.misfire}",
+            f"max_attempts {row.retry_max_attempts}",
+            f"notify {row.notify}",
+            f"daily_run_limit {row.daily_run_limit or 'none'}",
+            f"daily_token_limit {row.daily_token_limit or 'none'}",
+        ]
+    )
 
 
 def _meaning(mode: Mode) -> str:
