@@ -242,13 +242,7 @@ def conversation_view(row: ConversationRow) -> ConversationView:
     return ConversationView(
         id=row.id,
         title=row.title,
-        agent=AgentView(
-            harness=row.harness,
-            model=row.model,
-            instructions=row.instructions,
-            tools=row.tools,
-            settings=row.settings,
-        ),
+        agent=_agent_view(row),
         timezone=row.timezone,
         parent_id=row.parent_id,
         parent_seq=row.parent_seq,
@@ -257,6 +251,10 @@ def conversation_view(row: ConversationRow) -> ConversationView:
         busy=row.active_task_id is not None,
         created_at=row.created_at,
     )
+
+
+def _agent_view(row: ConversationRow | ScheduleRow) -> AgentView:
+    return AgentView(**{name: getattr(row, name) for name in AgentView.model_fields})
 
 
 def entry_view(row: EntryRow) -> EntryView:
@@ -280,13 +278,7 @@ def schedule_view(row: ScheduleRow) -> ScheduleView:
     fields = {name: getattr(row, name) for name in ScheduleView.model_fields if hasattr(row, name)}
     return ScheduleView(
         **fields,
-        agent=AgentView(
-            harness=row.harness,
-            model=row.model,
-            instructions=row.instructions,
-            tools=row.tools,
-            settings=row.settings,
-        ),
+        agent=_agent_view(row),
         summary=summary(row.timing),
         next_runs=next_runs(row),
         retry=_retry_view(row._asdict()),
