@@ -1,12 +1,10 @@
 """What the tools answer: the proof of what was done, in data and in text that says all of it (DESIGN §10)."""
 
 from dataclasses import dataclass
+from json import dumps
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import SkipJsonSchema
-
-_None = SkipJsonSchema[None]
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Coming(Shown):
 
     local: str = Field(description="By the clocks of the schedule's zone, with weekday, year and offset from UTC")
     from_now: str = Field(description="How long until then")
-    for_person: str | _None = Field(None, description="By the person's clocks, where these are other ones")
+    for_person: str | None = Field(None, description="By the person's clocks, where these are other ones")
 
     def __str__(self) -> str:
         for_person = "" if self.for_person is None else f", for the person {self.for_person}"
@@ -44,16 +42,16 @@ class ScheduleFacts(Shown):
 
     id: int
     number: int = Field(description="Its number in its conversation, by which the person knows it")
-    name: str | _None = None
+    name: str | None = None
     summary: str = Field(description="When it runs, in words")
     timezone: str
     schedule_status: Literal["active", "paused", "cancelled", "completed"]
-    pause: str | _None = Field(None, description="Why it is paused")
+    pause: str | None = Field(None, description="Why it is paused")
     next_runs: list[Coming] = Field(description="The next runs; none while it is paused, or once it has ended")
     mode: Literal["fork", "append", "fresh"]
     mode_means: str = Field(description="Where its runs happen and their results appear")
-    max_runs: int | _None = Field(None, description="It ends after this many runs")
-    ends_at: str | _None = Field(None, description="It ends after this moment, by the clocks of its zone")
+    max_runs: int | None = Field(None, description="It ends after this many runs")
+    ends_at: str | None = Field(None, description="It ends after this moment, by the clocks of its zone")
     policies: str = Field(description="What else applies to its runs")
     prompt: str = Field(description="What the agent is asked at every run, shortened")
 
@@ -85,16 +83,16 @@ class ScheduleAnswer(Standing, ScheduleFacts):
     """What was done with a schedule, and how it is now."""
 
     status: Done
-    hint: str | _None = Field(None, description="What to do next, if anything")
-    webhook_address: str | _None = Field(None, description="Where it is called, without the secret part")
-    webhook_page: str | _None = Field(None, description="Where the person gets the whole address, with their own key")
+    hint: str | None = Field(None, description="What to do next, if anything")
+    webhook_address: str | None = Field(None, description="Where it is called, without the secret part")
+    webhook_page: str | None = Field(None, description="Where the person gets the whole address, with their own key")
 
 
 class ListAnswer(Standing):
     """Schedules of the conversation, oldest first."""
 
     schedules: list[ScheduleFacts]
-    next_after: int | _None = Field(None, description="There are more: send this as `after`")
+    next_after: int | None = Field(None, description="There are more: send this as `after`")
 
 
 class RunAnswer(Standing, ScheduleFacts):
@@ -102,7 +100,7 @@ class RunAnswer(Standing, ScheduleFacts):
 
     status: Literal["started"]
     run_id: int
-    conversation_id: int | _None = Field(None, description="The conversation in which its result will appear")
+    conversation_id: int | None = Field(None, description="The conversation in which its result will appear")
 
 
 class RunLine(Shown):
@@ -113,9 +111,9 @@ class RunLine(Shown):
     when: str = Field(description="How long ago that was")
     trigger: str
     status: str
-    why: str | _None = Field(None, description="Why it did not run, waits or failed")
-    result: str | _None = Field(None, description="What came out of it, shortened")
-    conversation_id: int | _None = Field(None, description="Where it ran")
+    why: str | None = Field(None, description="Why it did not run, waits or failed")
+    result: str | None = Field(None, description="What came out of it, shortened")
+    conversation_id: int | None = Field(None, description="Where it ran")
 
 
 class HistoryAnswer(Standing, ScheduleFacts):
@@ -135,7 +133,7 @@ class Fault(Shown):
     fix: str
 
     def __str__(self) -> str:
-        got = "" if self.got is None else f", got {self.got}"
+        got = "" if self.got is None else f", got {self.got if isinstance(self.got, str) else dumps(self.got)}"
         return f"{self.field} ({self.code}){got}: {self.problem} {self.fix}"
 
 
@@ -144,7 +142,7 @@ class Candidate(Shown):
 
     id: int
     number: int
-    name: str | _None = None
+    name: str | None = None
     summary: str
     schedule_status: str
 
@@ -161,6 +159,6 @@ class Refusal(Shown):
     message: str
     errors: list[Fault] = Field(description="Everything that is wrong with the arguments")
     schedules: list[Candidate] = Field(description="The schedules that may be meant, or that fill the limit")
-    retry_after_seconds: int | _None = Field(None, description="When it may be possible")
+    retry_after_seconds: int | None = Field(None, description="When it may be possible")
     now: str = Field(description="The current local time")
-    stop: str | _None = Field(None, description="This call has been refused too often")
+    stop: str | None = Field(None, description="This call has been refused too often")

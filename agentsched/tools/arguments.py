@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
-from pydantic.json_schema import SkipJsonSchema
 
 from agentsched.service.requests import Count, Name, Text
 
@@ -19,7 +18,6 @@ Short = Annotated[str, StringConstraints(max_length=64)]
 Duration = Annotated[str, StringConstraints(max_length=32)]
 Cron = Annotated[str, StringConstraints(max_length=256)]
 Which = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
-_None = SkipJsonSchema[None]
 
 
 class Arguments(BaseModel):
@@ -41,22 +39,22 @@ class _Asked(Arguments):
         description="What the agent is asked at every run, in words that stand on their own. Say what to do and leave "
         "out when or how often: the schedule knows that, and a run that reads it may try to schedule itself",
     )
-    name: Name | _None = Field(None, description="A few words by which the person will recognise it")
+    name: Name | None = Field(None, description="A few words by which the person will recognise it")
 
 
 class _Timing(Arguments):
-    cron: Cron | _None = Field(
+    cron: Cron | None = Field(
         None,
         description=f"Repeats {LOCAL}: a cron expression of exactly five fields, which are minute, hour, day of the "
         "month, month and day of the week (0 or 7 is Sunday). No seconds, no year",
     )
-    every: Duration | _None = Field(
+    every: Duration | None = Field(
         None,
         description="Repeats at an interval of elapsed time: a whole number directly followed by m, h, d or w, for "
         "minutes, hours, days or weeks. For a time of day use cron",
     )
-    at: Short | _None = Field(None, description=f"Runs once, {LOCAL}, {MOMENT}")
-    in_: Duration | _None = Field(
+    at: Short | None = Field(None, description=f"Runs once, {LOCAL}, {MOMENT}")
+    in_: Duration | None = Field(
         None,
         alias="in",
         description="Runs once, so long from now: a whole number directly followed by m, h, d or w. Better than `at` "
@@ -65,34 +63,34 @@ class _Timing(Arguments):
 
 
 class _Policies(Arguments):
-    timezone: Short | _None = Field(
+    timezone: Short | None = Field(
         None, description="An IANA zone, only if the person names a place or zone other than their own"
     )
-    mode: Literal["fork", "append", "fresh"] | _None = Field(
+    mode: Literal["fork", "append", "fresh"] | None = Field(
         None,
         description="Where runs happen. `fork`, the default: each run copies this conversation and its result "
         "appears in a new one. `append`: in this conversation itself. `fresh`: in a new one that starts empty",
     )
-    overlap: Literal["skip", "queue", "queue_latest", "replace", "allow"] | _None = Field(
+    overlap: Literal["skip", "queue", "queue_latest", "replace", "allow"] | None = Field(
         None,
         description="What happens when it is due while an earlier run still goes on. `skip`: no run. `queue`: wait in "
         "line. `queue_latest`: only the newest waits. `replace`: stop the earlier one. `allow`: run beside it",
     )
-    misfire: Literal["skip", "latest", "all"] | _None = Field(
+    misfire: Literal["skip", "latest", "all"] | None = Field(
         None,
         description="What happens to runs that were missed while the service was down. `skip`, the default: they are "
         "recorded as missed. `latest`: only the newest is run late. `all`: every one is",
     )
-    max_runs: Count | _None = Field(None, description="It ends after this many runs")
-    ends_at: Short | _None = Field(None, description=f"It ends after this moment, {LOCAL}, {MOMENT}")
-    max_attempts: Annotated[int, Field(ge=1, le=100)] | _None = Field(
+    max_runs: Count | None = Field(None, description="It ends after this many runs")
+    ends_at: Short | None = Field(None, description=f"It ends after this moment, {LOCAL}, {MOMENT}")
+    max_attempts: Annotated[int, Field(ge=1, le=100)] | None = Field(
         None, description="How often a failing run is tried in all; 1, the default, is no retry"
     )
-    notify: Literal["always", "failures", "never"] | _None = Field(
+    notify: Literal["always", "failures", "never"] | None = Field(
         None, description="When the person gets a note about a run; `failures` is the default"
     )
-    daily_run_limit: Count | _None = Field(None, description="Runs a day at most")
-    daily_token_limit: Annotated[int, Field(ge=1, le=10**15)] | _None = Field(
+    daily_run_limit: Count | None = Field(None, description="Runs a day at most")
+    daily_token_limit: Annotated[int, Field(ge=1, le=10**15)] | None = Field(
         None, description="Tokens a day at most; then it rests until the next day"
     )
 
@@ -100,7 +98,7 @@ class _Policies(Arguments):
 class Create(_Policies, _Timing, _Asked):
     """Arguments of ``schedule_create``."""
 
-    webhook: bool | _None = Field(
+    webhook: bool | None = Field(
         None, description="`true`: runs whenever another system calls the schedule's web address"
     )
 
@@ -123,8 +121,8 @@ class _Chosen(Arguments):
 class Update(_Policies, _Timing, _Chosen):
     """Arguments of ``schedule_update``."""
 
-    prompt: Text | _None = Field(None, description="What the agent is asked at every run from now on")
-    name: Name | _None = Field(None, description="A new name")
+    prompt: Text | None = Field(None, description="What the agent is asked at every run from now on")
+    name: Name | None = Field(None, description="A new name for it")
 
 
 class Cancel(_Chosen):
@@ -136,7 +134,7 @@ class Cancel(_Chosen):
 class Pause(_Chosen):
     """Arguments of ``schedule_pause``."""
 
-    note: Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")] | _None = Field(
+    note: Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")] | None = Field(
         None, description="Why, for the person who looks at it later"
     )
 
@@ -144,7 +142,7 @@ class Pause(_Chosen):
 class Resume(_Chosen):
     """Arguments of ``schedule_resume``."""
 
-    catch_up: Literal["latest", "all"] | _None = Field(
+    catch_up: Literal["latest", "all"] | None = Field(
         None, description="Also run what passed in the pause: the `latest` run, or `all`. Left out: none"
     )
 

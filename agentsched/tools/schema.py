@@ -8,7 +8,7 @@ from pydantic_core import core_schema
 
 
 class _Plain(GenerateJsonSchema):
-    """Titles repeat names, a default of null stands for an argument that is left out, and not every decoder of a
+    """Titles repeat names, null stands for an argument that is left out, and not every decoder of a
     provider takes regular expressions."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -17,6 +17,9 @@ class _Plain(GenerateJsonSchema):
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         made = super().default_schema(schema)
         return {key: value for key, value in made.items() if key != "default" or value is not None}
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
 
     def str_schema(self, schema: core_schema.StringSchema) -> JsonSchemaValue:
         return {key: value for key, value in super().str_schema(schema).items() if key != "pattern"}

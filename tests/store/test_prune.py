@@ -111,6 +111,7 @@ BEFORE = at("2026-04-01T00:00:00Z")
         (prune.DELETE_OUTAGES, {"before": BEFORE, "limit": prune.ROWS}),
         (prune.DELETE_EVENTS, {"before": BEFORE, "limit": prune.ROWS}),
         (prune.DELETE_WORKERS, {"before": BEFORE, "limit": prune.ROWS}),
+        (prune.DELETE_REFUSED_CALLS, {"before": BEFORE, "limit": prune.ROWS}),
         (prune.TRIM_NOTES, {"after": 0, "conversations": prune.CONVERSATIONS, "limit": prune.ROWS}),
     ],
     ids=lambda given: given.text.split()[2] if isinstance(given, TextClause) else "",
