@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from agentsched.store.database import Database
 
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.05
 """Between two looks at what others do; they need the processor more."""
 
 _WAITERS = text("""

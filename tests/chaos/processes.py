@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from agentsched.store.database import Database
 
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["tests.chaos.actions"])
+context.set_forkserver_preload(["tests.chaos.actions", "tests.chaos.timed"])
 
 Action = Callable[..., Coroutine[Any, Any, None]]
 

@@ -16,6 +16,7 @@ from agentsched.settings import Settings
 from agentsched.store import clock
 from agentsched.store.database import Database
 from agentsched.worker.process import ProcessWaker, run_worker
+from agentsched.worker.sweep import Sweep
 from tests import people
 from tests.worker.actors import said
 
@@ -57,7 +58,7 @@ def turn_of(name: str, fire_at: datetime, attempt: int) -> Turn:
             return Turn(60, stubborn=True)
         case "lost" | "lost late" | "lost retried":
             return Turn(3 if fire_at.minute == 1 else 0)
-        case "queue" | "queue two" | "cancelled" if fire_at.minute % 5 == 1:
+        case "queue" | "queue two" | "cancelled" if fire_at.minute % 5 == 0:
             return Turn(4)
         case _:
             return Turn(1 + fire_at.minute % 2)
@@ -69,9 +70,11 @@ class Hours:
     def __init__(self) -> None:
         self._now: datetime | None = None
         self._moved = asyncio.Event()
+        self.news = asyncio.Event()
 
     def hear(self, now: datetime) -> None:
         self._now = now
+        self.news.set()
         self._moved.set()
         self._moved = asyncio.Event()
 
@@ -88,8 +91,8 @@ class Timed:
         self._hours = hours
 
     async def run(self, assignment: Assignment) -> Outcome:
-        async with self._db.begin() as conn:
-            name, fire_at = (await conn.execute(_OCCURRENCE, {"run_id": assignment.run_id})).one()
+        # A query that is cancelled half-way costs its connection.
+        name, fire_at = await asyncio.shield(self._occurrence(assignment.run_id))
         turn = turn_of(name, fire_at, assignment.attempt)
         waiting = partial(self._hours.until, partial(turn.is_over, fire_at))
         if turn.stubborn:
@@ -100,6 +103,11 @@ class Timed:
             raise RunnerError("agreed", "It was to fail.", retryable=True)
         return said("done")
 
+    async def _occurrence(self, run_id: int | None) -> tuple[str, datetime]:
+        async with self._db.begin() as conn:
+            row = (await conn.execute(_OCCURRENCE, {"run_id": run_id})).one()
+        return row.name, row.fire_at
+
 
 async def _in_spite_of_cancellation(waiting: Callable[[], Awaitable[None]]) -> None:
     while True:
@@ -108,23 +116,38 @@ async def _in_spite_of_cancellation(waiting: Callable[[], Awaitable[None]]) -> N
             return
 
 
-async def work(url: str, name: str, concurrency: int, lease_seconds: int) -> None:
+async def sweep_at_once(sweep: Sweep, hours: Hours) -> None:
+    """A second is long for somebody who waits for sweeps; and like this all processes sweep together."""
+    while True:
+        await hours.news.wait()
+        hours.news.clear()
+        await sweep.run_once()
+
+
+async def work(url: str, name: str, lease_seconds: int) -> None:
     """What a worker process does, until it is killed."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     db = Database(url)
     hours = Hours()
-    settings = Settings(database_url=url, concurrency=concurrency, lease_seconds=lease_seconds, heartbeat_seconds=1)
-    async with db.apart(pool_size=0).autocommit() as ears:
+    waker = ProcessWaker(db)
+    settings = Settings(
+        database_url=url,
+        concurrency=100,
+        lease_seconds=lease_seconds,
+        heartbeat_seconds=lease_seconds // 90,
+        sweep_seconds=1,
+    )
+    async with db.apart(pool_size=0).autocommit() as ears, asyncio.TaskGroup() as group:
         driver: Any = (await ears.get_raw_connection()).driver_connection
         await driver.add_listener(CHANNEL, lambda *said: hours.hear(datetime.fromisoformat(said[-1])))
         hours.hear(await clock.now(ears))
+        group.create_task(sweep_at_once(Sweep(db, settings, waker), hours))
         await run_worker(
-            # Seconds are long for somebody who waits for every sweep.
-            settings.model_copy(update={"sweep_seconds": 0.1}),
+            settings,
             db,
             runners={people.HARNESS: lambda: Timed(db, hours)},
             redis=None,
-            waker=ProcessWaker(db),
+            waker=waker,
             stop=asyncio.Event(),
             name=name,
         )
