@@ -17,6 +17,11 @@ class Settings(BaseSettings):
     redis_url: str | None = Field(None, description="Redis; without it, one inside each process")
     host: str = Field("127.0.0.1", description="The address that the API listens on")
     port: int = Field(8420, ge=0, le=65535, description="The port that the API listens on")
+    allowed_hosts: str | None = Field(
+        None,
+        description="Names under which `/mcp` may be called besides localhost and the host, with commas between them; "
+        "a reverse proxy needs one",
+    )
     timezone: str | None = Field(None, description="The IANA zone of a new principal; `up` takes the host's")
     default_model: str | None = Field(
         None,

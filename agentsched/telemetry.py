@@ -21,7 +21,7 @@ _SECRETS = (
 )
 
 #: Libraries that report every start, request and job at INFO.
-_CHATTY = ("alembic", "arq", "httpcore", "httpx", "uvicorn")
+_CHATTY = ("alembic", "arq", "httpcore", "httpx", "mcp", "uvicorn")
 
 
 def configure(*, stream: TextIO | None = None, level: int = logging.INFO) -> None:

@@ -23,6 +23,7 @@ from agentsched.api import (
 )
 from agentsched.api.auth import authenticated, caller_of
 from agentsched.api.bodies import MAX_BODY_BYTES, JsonRequest, is_model, read_model
+from agentsched.api.mcp import mcp_endpoint
 from agentsched.api.openapi import config, specification
 from agentsched.api.parameters import refuse_unknown_query
 from agentsched.api.parts import Parts
@@ -91,11 +92,14 @@ class RequestModels(PydanticInitPlugin):
 def create_app(db: Database, settings: Settings, waker: Waker) -> Litestar:
     """The application. It opens and closes nothing: the database and the waker belong to the caller."""
     parts = Parts(db, settings, waker)
+    mcp, while_served = mcp_endpoint(parts)
     return Litestar(
         route_handlers=[
             Router("/", route_handlers=WITH_KEY, guards=[authenticated(db)], before_request=refuse_unknown_query),
             *OPEN,
+            mcp,
         ],
+        lifespan=[while_served],
         dependencies={
             "parts": Provide(lambda: parts, sync_to_thread=False),
             "caller": Provide(caller_of, sync_to_thread=False),

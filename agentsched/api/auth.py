@@ -35,25 +35,7 @@ def authenticated(db: Database) -> Guard:
     """
 
     async def guard(connection: AnyConnection, handler: BaseRouteHandler) -> None:
-        header = connection.headers.get("authorization")
-        if header is None:
-            raise _unauthorized("key_missing", "Send an API key: `Authorization: Bearer ask_…`.", CHALLENGE)
-        kind, _, credential = header.partition(" ")
-        caller = await authenticate(db, credential.strip()) if kind.lower() == "bearer" else None
-        if caller is None:
-            raise _unauthorized(
-                "key_invalid",
-                "This is no API key in force. Make one with `agentsched keys create`, and send it as "
-                "`Authorization: Bearer ask_…`.",
-                f'{CHALLENGE}, error="invalid_token"',
-            )
-        needed: Scope | None = handler.opt.get(SCOPE, Scope.USER)
-        if needed is not None and not caller.may(needed):
-            raise Forbidden(
-                "scope_insufficient",
-                f"This needs a key of scope {needed}, and the key has scope {caller.scope}. "
-                f"Make one with `agentsched keys create --scope {needed}`.",
-            )
+        caller = await caller_with(db, connection.headers.get("authorization"), handler.opt.get(SCOPE, Scope.USER))
         if caller.task is not None and caller.task.scheduled_run_id is not None and not _is_open(connection, handler):
             raise Forbidden(
                 "scheduled_run_cannot_schedule",
@@ -63,6 +45,28 @@ def authenticated(db: Database) -> Guard:
         connection.scope["auth"] = caller
 
     return guard
+
+
+async def caller_with(db: Database, authorization: str | None, needed: Scope | None) -> Caller:
+    """Who holds the credential of this header. Raises Rejected where nobody does, and Forbidden for another scope."""
+    if authorization is None:
+        raise _unauthorized("key_missing", "Send an API key: `Authorization: Bearer ask_…`.", CHALLENGE)
+    kind, _, credential = authorization.partition(" ")
+    caller = await authenticate(db, credential.strip()) if kind.lower() == "bearer" else None
+    if caller is None:
+        raise _unauthorized(
+            "key_invalid",
+            "This is no API key in force. Make one with `agentsched keys create`, and send it as "
+            "`Authorization: Bearer ask_…`.",
+            f'{CHALLENGE}, error="invalid_token"',
+        )
+    if needed is not None and not caller.may(needed):
+        raise Forbidden(
+            "scope_insufficient",
+            f"This needs a key of scope {needed}, and the key has scope {caller.scope}. "
+            f"Make one with `agentsched keys create --scope {needed}`.",
+        )
+    return caller
 
 
 def _is_open(connection: AnyConnection, handler: BaseRouteHandler) -> bool:

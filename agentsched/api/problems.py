@@ -103,6 +103,7 @@ TITLES = {
     412: "Precondition Failed",
     413: "Content Too Large",
     415: "Unsupported Media Type",
+    421: "Misdirected Request",
     422: "Unprocessable Content",
     428: "Precondition Required",
     429: "Too Many Requests",
