@@ -57,7 +57,8 @@ POLICIES: dict[str, st.SearchStrategy[Any]] = {
 def new_schedules(draw: st.DrawFn) -> Fields:
     """The fields of a create, with a few policies."""
     timing = draw(st.one_of(TIMINGS, st.just({"webhook": True})))
-    return {"prompt": "x"} | timing | {"overlap": draw(POLICIES["overlap"])} | draw(_some_policies())
+    slots = draw(st.sampled_from([{}, {"max_concurrency": 1}, {"max_concurrency": 2}]))
+    return {"prompt": "x"} | timing | {"overlap": draw(POLICIES["overlap"])} | slots | draw(_some_policies())
 
 
 @st.composite

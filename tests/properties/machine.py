@@ -15,7 +15,7 @@ from agentsched.core.words import LIVE_SCHEDULE, Misfire, RunStatus, ScheduleSta
 from agentsched.runners.protocol import Entry
 from agentsched.service import backfills, claim, conversations, hooks, lifecycle, requeue, schedules, tick, update
 from agentsched.service.cancel_run import cancel_run
-from agentsched.service.errors import Conflict, NotFound, StaleVersion
+from agentsched.service.errors import Conflict, NotFound, StaleVersion, UnknownToken
 from agentsched.service.finish import StaleFence
 from agentsched.service.requests import BackfillRequest, NewMessage, NewSchedule, SchedulePatch
 from agentsched.service.settle import Report
@@ -28,6 +28,8 @@ from tests.properties.walk import Held, Walk, pick
 CONVERSATIONS, SCHEDULES = 3, 4
 """How many live ones there are at most."""
 
+DUE = st.sampled_from([False, False, True])
+"""Whether a slot has come due that no tick has fired yet."""
 BEATING = st.sampled_from([True, True, True, False])
 ENDS = st.sampled_from(
     ["complete", "complete", "complete", "fail", "fail", "fail for good", "stopped", "release", "lose", "beat", "beat"]
@@ -52,12 +54,13 @@ class Machine(Walk):
         owner, created = pick(self.live_conversations(), where).id, list[schedules.Created]()
         work = schedules.create(*self.world.parts, owner, request)
         self.do("create", lambda: created.append(self.world.call(work)))
-        self.tokens += [made.token for made in created if made.token is not None]
+        self.tokens += [(made.row.id, made.token) for made in created if made.token is not None]
 
     @precondition(lambda self: self.live_schedules())
-    @rule(which=PICKS, fields=draws.patches(), stale=st.sampled_from([False, False, False, True]))
-    def update(self, which: int, fields: draws.Fields, stale: bool) -> None:
+    @rule(which=PICKS, fields=draws.patches(), stale=st.sampled_from([False, False, False, True]), due=DUE)
+    def update(self, which: int, fields: draws.Fields, stale: bool, due: bool) -> None:
         db, settings, caller = self.world.parts
+        self.come_due(due)
         schedule = pick(self.live_schedules(), which)
         patch = SchedulePatch.model_validate(self.with_end(fields))
         work = update.update(db, settings, caller, schedule.id, patch, version=schedule.version - stale)
@@ -66,8 +69,9 @@ class Machine(Walk):
         assert not isinstance(refused, Conflict | NotFound)
 
     @precondition(lambda self: self.live_schedules())
-    @rule(which=PICKS, note=st.sampled_from([None, "holidays"]))
-    def pause(self, which: int, note: str | None) -> None:
+    @rule(which=PICKS, note=st.sampled_from([None, "holidays"]), due=DUE)
+    def pause(self, which: int, note: str | None, due: bool) -> None:
+        self.come_due(due)
         schedule = pick(self.live_schedules(), which)
         assert self.ask("pause", lifecycle.pause(self.world.db, self.world.caller, schedule.id, note=note)) is None
 
@@ -88,9 +92,10 @@ class Machine(Walk):
         assert refused is None or schedule.id not in {live.id for live in self.live_schedules()}
 
     @precondition(lambda self: self.seen.schedules)
-    @rule(which=PICKS, how=st.sampled_from(["cancel", "cancel and stop", "pause", "resume"]))
-    def end_or_ask_the_ended(self, which: int, how: str) -> None:
+    @rule(which=PICKS, how=st.sampled_from(["cancel", "cancel and stop", "pause", "resume"]), due=DUE)
+    def end_or_ask_the_ended(self, which: int, how: str, due: bool) -> None:
         db, settings, caller = self.world.parts
+        self.come_due(due)
         schedule = pick(self.all_schedules(), which)
         if schedule.status in LIVE_SCHEDULE or how.startswith("cancel"):
             stop = how == "cancel and stop"
@@ -123,15 +128,18 @@ class Machine(Walk):
     @precondition(lambda self: self.tokens)
     @rule(which=PICKS, key=st.sampled_from([None, None, None, "a", "b"]), times=st.integers(1, 3))
     def deliver(self, which: int, key: str | None, times: int) -> None:
-        token, delivery = pick(self.tokens, which), hooks.Delivery(b"{}", "application/json", key)
+        (schedule_id, token), delivery = pick(self.tokens, which), hooks.Delivery(b"{}", "application/json", key)
+        schedule = self.seen.schedules[schedule_id]
         for _ in range(times):
-            self.ask("deliver", hooks.accept(self.world.db, self.world.settings, token, delivery))
+            refused = self.ask("deliver", hooks.accept(self.world.db, self.world.settings, token, delivery))
+            gone = self.seen.conversations[schedule.conversation_id].deleted_at is not None
+            assert isinstance(refused, UnknownToken) == gone
 
     @precondition(lambda self: self.seen.schedules)
     @rule(
         which=PICKS,
-        minutes=st.sampled_from([15, 45, 200]),
-        until=st.sampled_from([0, 0, 7, -20]),
+        minutes=st.sampled_from([15, 15, 45, 200]),
+        until=st.sampled_from([0, 0, 0, 7, -20]),
         reprocess=st.sampled_from(["missing", "missing", "failed", "all"]),
         confirm=st.booleans(),
     )
@@ -180,6 +188,10 @@ class Machine(Walk):
     def come_to_the_next_fire(self, beating: bool, late: int) -> None:
         self.go_to(max(self.seen.now, self.fires()[0] + timedelta(seconds=late)), beating=beating)
         self.ask("tick", tick.tick(self.world.db, self.world.settings))
+
+    def come_due(self, due: bool) -> None:
+        if due and self.fires():
+            self.go_to(max(self.seen.now, self.fires()[0]), beating=True)
 
     @precondition(lambda self: self.fires())
     @rule(ends=st.lists(ENDS, min_size=1, max_size=4))

@@ -17,8 +17,8 @@ from tests.properties.world import world
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 ALWAYS = settings(
-    max_examples=25,
-    stateful_step_count=40,
+    max_examples=12,
+    stateful_step_count=30,
     derandomize=True,
     database=None,
     deadline=None,

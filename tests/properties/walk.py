@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from agentsched.core.problems import Refused
 from agentsched.core.words import LIVE_SCHEDULE, TaskStatus
 from agentsched.service import finish
-from agentsched.service.errors import Conflict, NotFound, StaleVersion, TooMany
+from agentsched.service.errors import Conflict, NotFound, StaleVersion, TooMany, UnknownToken
 from agentsched.service.settle import Report
 from tests.properties import draws
 from tests.properties.invariants import check_state
@@ -21,7 +21,7 @@ from tests.properties.world import World
 
 T = TypeVar("T")
 
-REFUSALS = (Refused, NotFound, Conflict, StaleVersion, TooMany, finish.StaleFence, finish.NotAskedToStop)
+REFUSALS = (Refused, NotFound, Conflict, StaleVersion, TooMany, UnknownToken, finish.StaleFence, finish.NotAskedToStop)
 """What a service may say no with."""
 
 
@@ -42,8 +42,8 @@ class Walk(RuleBasedStateMachine):
         self.model = Model()
         self.claims: list[Held] = []
         self.lost: set[Held] = set()
-        self.tokens: list[str] = []
-        """Of webhooks."""
+        self.tokens: list[tuple[int, str]] = []
+        """Of webhooks, with their schedules."""
         self.seen: Snapshot
 
     def begin(self, now: datetime) -> None:
