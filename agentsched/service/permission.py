@@ -18,6 +18,8 @@ class Act(StrEnum):
     """Make, delete or speak in conversations."""
     SUBTASK = "subtask"
     """Ask for a sub-task of one's own task."""
+    SEE_SECRET = "see_secret"  # noqa: S105 — an act, not a secret
+    """Be shown the token of a webhook."""
 
 
 def require(caller: Caller, act: Act, *, schedule_id: int | None = None) -> None:
@@ -29,6 +31,12 @@ def require(caller: Caller, act: Act, *, schedule_id: int | None = None) -> None
                 "task_token_needed", "A sub-task belongs to a task. Send the task's token, which came with its claim."
             )
         return
+    if act is Act.SEE_SECRET and caller.by_model:
+        raise Forbidden(
+            "secret_is_for_people",
+            "A webhook's token is shown to people only, because what a model reads stays in transcripts. "
+            "Ask a person to take it from the schedule's webhook page.",
+        )
     if task is not None and task.scheduled_run_id is not None:
         _require_of_scheduled(act, schedule_id == task.scheduled_by)
     elif task is None and caller.scope is Scope.WORKER:
@@ -55,7 +63,7 @@ def _require_of_scheduled(act: Act, own: bool) -> None:
                 "This is a scheduled run, or work that one has asked for, and it cannot make or speak in other "
                 "conversations. Ask for a sub-task instead.",
             )
-        case Act.SUBTASK:
+        case Act.SUBTASK | Act.SEE_SECRET:
             return
         case _:
             assert_never(act)

@@ -26,9 +26,10 @@ class Rotated(NamedTuple):
 async def rotate_token(db: Database, caller: Caller, schedule_id: int, *, grace_seconds: int) -> Rotated:
     """Make a new token. Those before it work for ``grace_seconds`` more (0 = no more), or as long as they had left.
 
-    Raises NotFound, and Conflict for a schedule that has no webhook or has ended.
+    Raises Forbidden for a model, NotFound, and Conflict for a schedule that has no webhook or has ended.
     """
     require(caller, Act.SCHEDULE)
+    require(caller, Act.SEE_SECRET)
     async with db.begin() as conn:
         await owned(conn, caller, schedule_id)
         await schedules.lock(conn, schedule_id)

@@ -130,7 +130,7 @@ async def create(
         token = None
         if timing.kind is Kind.WEBHOOK:
             await open_webhook(conn, schedule_id, now)
-            token = None if as_tool else await issue(conn, schedule_id, now)
+            token = None if as_tool or caller.by_model else await issue(conn, schedule_id, now)
         return Created(await owned(conn, caller, schedule_id), new=True, token=token)
 
 

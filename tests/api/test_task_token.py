@@ -49,6 +49,7 @@ async def test_a_scheduled_run_is_refused_everything_that_changes_something(
         "run_id": task.run_id,
         "task_id": task.id,
         "backfill_id": 1,
+        "name": "schedule_create",
     }
     async with client_with(app, task.token) as agent:
         for method, path, operation in CHANGING:
@@ -116,3 +117,17 @@ async def test_a_scheduled_run_asks_for_subtasks_and_a_person_cannot(
         assert (shown["kind"], shown["parent_task_id"], shown["status"]) == ("subtask", task.id, "pending")
     refused = steps.problem(await client.post("/v1/tasks", json={"prompt": "a part"}), 403)
     assert refused["code"] == "task_token_needed"
+
+
+async def test_the_secret_of_a_webhook_is_for_people(
+    app: Litestar, client: AsyncClient, db: Database, settings: Settings
+) -> None:
+    owner = await steps.conversation(client, agent=AGENT)
+    await client.post(f"/v1/conversations/{owner}/messages", json={"text": "a webhook, please"})
+    task = await take(db, settings)
+    async with client_with(app, task.token) as agent:
+        made = await steps.create(agent, owner, webhook=True)
+        assert (made.status_code, "token" in made.json()) == (201, False)
+        path = f"/v1/schedules/{made.json()['id']}/rotate-token"
+        assert steps.problem(await agent.post(path), 403)["code"] == "secret_is_for_people"
+    assert (await client.post(path)).json()["token"].startswith("asw_")
