@@ -196,7 +196,7 @@ EVERYTHING: dict[str, dict[str, object]] = {
     "cancelled": {"overlap": "queue"},
     "stubborn": {"overlap": "replace", "cancel_grace_seconds": 30},
     "allow": {"overlap": "allow"},
-    "retried": {"cron": "*/3 * * * *", "retry": RETRY, "pause_after_failures": None},
+    "retried": {"cron": "*/2 * * * *", "retry": RETRY, "pause_after_failures": None},
     "failing": {},
     "all": {"misfire": "all"},
     "latest": {"misfire": "latest"},
@@ -243,16 +243,15 @@ async def cancel(world: World) -> None:
 
 
 SCRIPT: dict[int, tuple[Callable[[World], Awaitable[None]], ...]] = {
-    1: (),
-    2: (run_now, call),
-    3: (pause,),
-    4: (edit, widen),
-    5: (resume,),
-    6: (cancel,),
+    1: (run_now, call),
+    2: (pause,),
+    3: (edit, widen),
+    4: (resume,),
+    5: (cancel,),
     # What follows is due after an outage, longer than twice the period.
-    14: (call,),
-    15: (run_now,),
+    13: (run_now, call),
 }
+END = 14
 """What people do, by minute."""
 
 
@@ -266,7 +265,7 @@ async def ledger(world: World, workers: int) -> list[Any]:
             await deed(world)
             await world.settle()
         await world.at(minute, timed.END_SECOND)
-    await world.at(minute + 1, TICK_SECOND)
+    await world.at(END, TICK_SECOND)
     return [*map(tuple, await world.rows(LEDGER)), *map(tuple, await world.rows(SCHEDULES))]
 
 

@@ -53,12 +53,12 @@ def turn_of(name: str, fire_at: datetime, attempt: int) -> Turn:
         case "failing":
             return Turn(None, fails=True)
         case "retried":
-            return Turn(0, fails=attempt < 3 or fire_at.minute % 2 == 1)
+            return Turn(0, fails=attempt < 3)
         case "stubborn":
             return Turn(60, stubborn=True)
         case "lost" | "lost late" | "lost retried":
             return Turn(3 if fire_at.minute == 1 else 0)
-        case "queue" | "queue two" | "cancelled" if fire_at.minute % 5 == 0:
+        case "queue" | "queue two" | "cancelled" if fire_at.minute == 4:
             return Turn(4)
         case _:
             return Turn(1 + fire_at.minute % 2)
