@@ -5,6 +5,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 import rich_click as click
 from arq.connections import ArqRedis
@@ -16,10 +17,15 @@ from agentsched.cli.invocation import command
 from agentsched.cli.output import json_option, print_json
 from agentsched.cli.refusal import CommandRefused
 from agentsched.cli.runtime import Place, place, prepared, set_up, usable
+from agentsched.runners.protocol import Assignment
 from agentsched.runners.registry import runners
 from agentsched.settings import Settings
 from agentsched.store.database import Database
+from agentsched.tools.call import Toolbox
 from agentsched.worker.process import ProcessWaker, connect_redis, run_worker, worker_name
+
+if TYPE_CHECKING:
+    from agentsched.tools.toolset import Toolset
 
 DOCS_PATH = "/schema"
 
@@ -135,8 +141,15 @@ async def _run_worker(where: Place, *, as_json: bool) -> None:
 
 def _worker_part(settings: Settings, db: Database, redis: ArqRedis, waker: ProcessWaker, name: str) -> Part:
     async def part(stop: asyncio.Event, ready: asyncio.Event) -> None:
-        await run_worker(settings, db, runners=runners(), redis=redis, waker=waker, stop=stop, name=name, ready=ready)
+        await run_worker(settings, db, runners=makers, redis=redis, waker=waker, stop=stop, name=name, ready=ready)
 
+    async def schedule_tools(assignment: Assignment) -> "Toolset":
+        # By the time that there is an assignment, its runner has imported pydantic-ai, which takes a second.
+        from agentsched.tools.toolset import ScheduleTools
+
+        return await ScheduleTools(db, Toolbox(db, settings, waker))(assignment)
+
+    makers = runners(schedule_tools)
     return part
 
 

@@ -105,6 +105,7 @@ class Assignment:
     about the run (that it is scheduled, by what). `payload` is data from outside: labelled and fenced, never
     instructions (DESIGN §10). `run_id` is None for a person's turn. `idempotency_key` is for the tools of a
     run. `deadline_at` is aware UTC by the database's clock; the executor enforces it, a runner need not.
+    `task_token` lets the work ask the service in its own name, for as long as it is this worker's.
     """
 
     task_id: int
@@ -118,6 +119,7 @@ class Assignment:
     history: Sequence[Entry]
     idempotency_key: str | None
     deadline_at: datetime | None
+    task_token: str = field(repr=False)
 
 
 @dataclass(frozen=True)

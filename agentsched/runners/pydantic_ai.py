@@ -2,22 +2,30 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_ai import Agent as ModelAgent
-from pydantic_ai import Tool
+from pydantic_ai import RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import AgentRunError, UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import ModelResponse
-from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models import Model, ModelRequestContext, infer_model
 from pydantic_ai.settings import ModelSettings, ThinkingLevel
+from pydantic_ai.toolsets import AbstractToolset
 
 from agentsched.runners.model_messages import storable, to_entries, to_messages
 from agentsched.runners.protocol import Agent, Assignment, Outcome, RunnerError
 from agentsched.runners.provider_errors import runner_error
+
+UNOFFERED = {"offered": False}
+"""Metadata of a tool that the model is not told of. One that calls it all the same, as a transcript or a habit may
+suggest, gets the tool's own refusal; a tool that is not there at all would end the turn."""
+
+MakeToolset = Callable[[Assignment], Awaitable[AbstractToolset[Assignment]]]
 
 
 class RunnerSettings(BaseModel):
@@ -25,7 +33,8 @@ class RunnerSettings(BaseModel):
 
     There is no base URL and there are no headers: whoever may name an agent could send the provider's key to
     a host of their choice. `max_retries` are the provider SDK's quick ones, within the attempt;
-    `request_timeout` is in seconds, for each request to the model.
+    `request_timeout` is in seconds, for each request to the model. `schedule_tools: false` takes the tools of the
+    service away, which every agent has otherwise.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -42,6 +51,7 @@ class RunnerSettings(BaseModel):
     request_timeout: float | None = Field(None, gt=0)
     # One covers a hiccup; more would keep from the schedule's retry policy that there is something to retry.
     max_retries: int = Field(1, ge=0, le=2)
+    schedule_tools: bool = True
 
 
 class PydanticAIRunner:
@@ -51,17 +61,25 @@ class PydanticAIRunner:
     environment. With `OPENAI_BASE_URL` set, "openai:…" speaks chat completions, which is what compatible
     servers offer; "openai-responses:…" insists on the other protocol. `tools` are what this worker can offer;
     an agent gets those that it names, and they find the assignment, with its idempotency key, in their
-    context's `deps`. `model` replaces every agent's model.
+    context's `deps`. `model` replaces every agent's model. `schedule_tools` makes the tools that every agent has.
     """
 
-    def __init__(self, model: Model | None = None, tools: Sequence[Tool[Assignment]] = ()) -> None:
+    def __init__(
+        self,
+        model: Model | None = None,
+        tools: Sequence[Tool[Assignment]] = (),
+        *,
+        schedule_tools: MakeToolset | None = None,
+    ) -> None:
         self._model = model
         self._tools = {tool.name: tool for tool in tools}
+        self._schedule_tools = schedule_tools
 
     async def run(self, assignment: Assignment) -> Outcome:
         """Do the turn. Raises RunnerError for what the provider, the model or the agent gets wrong."""
         agent = assignment.agent
-        settings = _settings(agent)
+        asked = _settings(agent)
+        settings = cast("ModelSettings", asked.model_dump(exclude_none=True, exclude={"schedule_tools"}))
         tools = self._tools_of(agent)
         # In a thread, because a provider's SDK takes seconds to import and the heartbeats cannot wait.
         model = await asyncio.to_thread(_infer, agent) if self._model is None else self._model
@@ -72,7 +90,8 @@ class PydanticAIRunner:
             deps_type=Assignment,
             instructions=_instructions(assignment),
             tools=tools,
-            capabilities=[_UnreadableAnswers()],
+            toolsets=[await self._schedule_tools(assignment)] if asked.schedule_tools and self._schedule_tools else [],
+            capabilities=[_UnreadableAnswers(), _UnofferedTools()],
         )
         try:
             async with model_agent:
@@ -117,6 +136,17 @@ class _UnreadableAnswers(AbstractCapability[Assignment]):
         raise UnexpectedModelBehavior(f"reading it failed with {error!r}") from error
 
 
+class _UnofferedTools(AbstractCapability[Assignment]):
+    """The model is told of those tools that it may use."""
+
+    async def before_model_request(
+        self, ctx: RunContext[Assignment], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        parameters = request_context.model_request_parameters
+        offered = [tool for tool in parameters.function_tools if tool.metadata != UNOFFERED]
+        return replace(request_context, model_request_parameters=replace(parameters, function_tools=offered))
+
+
 def _infer(agent: Agent) -> Model:
     name = agent.model
     if name is None:
@@ -130,14 +160,13 @@ def _infer(agent: Agent) -> Model:
         raise _misconfigured(str(error)) from error
 
 
-def _settings(agent: Agent) -> ModelSettings:
+def _settings(agent: Agent) -> RunnerSettings:
     try:
-        settings = RunnerSettings.model_validate(agent.settings)
+        return RunnerSettings.model_validate(agent.settings)
     except pydantic.ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         known = ", ".join(RunnerSettings.model_fields)
         raise _misconfigured(f"The agent's settings are wrong: {wrong}. They may hold: {known}.") from error
-    return cast("ModelSettings", settings.model_dump(exclude_none=True))
 
 
 def _instructions(assignment: Assignment) -> str | None:

@@ -31,6 +31,7 @@ async def read_assignment(db: Database, claimed: Claimed) -> Assignment:
         history=[_entry(row) for row in rows],
         idempotency_key=claimed.idempotency_key,
         deadline_at=claimed.deadline_at,
+        task_token=claimed.token,
     )
 
 

@@ -35,4 +35,5 @@ def assignment(
         history=history,
         idempotency_key="run-2",
         deadline_at=None,
+        task_token="",
     )
