@@ -20,6 +20,7 @@ from agentsched.api import (
     service,
     simulations,
     tasks,
+    tools,
 )
 from agentsched.api.auth import authenticated, caller_of
 from agentsched.api.bodies import MAX_BODY_BYTES, JsonRequest, is_model, read_model
@@ -70,6 +71,8 @@ WITH_KEY: Sequence[ControllerRouterHandler] = (
     dead_letters.discard_runs,
     tasks.get_task,
     tasks.create_subtask,
+    tools.list_tools,
+    tools.call_tool,
     service.get_status,
     service.run_tick,
 )

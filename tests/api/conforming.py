@@ -17,7 +17,7 @@ def operation_of(method: str, path: str) -> dict[str, Any] | None:
     """The operation at an address; literal addresses before those with parameters."""
     templates = sorted(SPECIFICATION["paths"], key=lambda template: template.count("{"))
     for template in templates:
-        pattern = re.sub(r"\{\w+\}", "[0-9]+", template.replace("{token}", "asw_[^/]+"))
+        pattern = re.sub(r"\{\w+\}", "[0-9]+", template.replace("{token}", "asw_[^/]+").replace("{name}", "[a-z_]+"))
         found: dict[str, Any] | None = SPECIFICATION["paths"][template].get(method.lower())
         if found is not None and re.fullmatch(pattern, path):
             return found

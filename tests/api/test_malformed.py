@@ -60,8 +60,11 @@ VALUES = st.recursive(
 
 def names_of(operation: dict[str, Any]) -> list[str]:
     """The fields that the operation's body may have."""
-    reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
-    return list(SPECIFICATION["components"]["schemas"][reference.rpartition("/")[2]].get("properties", {})) or ["x"]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    reference = schema.get("$ref", "")
+    return list(
+        SPECIFICATION["components"]["schemas"].get(reference.rpartition("/")[2], schema).get("properties", {})
+    ) or ["x"]
 
 
 @st.composite
@@ -80,7 +83,7 @@ def bodies(draw: st.DrawFn) -> list[dict[str, Any]]:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_odd_values_are_refused_or_taken(values: list[dict[str, Any]], client: AsyncClient) -> None:
     schedule = await steps.schedule(client, await steps.conversation(client))
-    ids = {"conversation_id": schedule["conversation_id"], "schedule_id": schedule["id"], "run_id": 1}
+    ids = {"conversation_id": schedule["conversation_id"], "schedule_id": schedule["id"], "run_id": 1, "name": "x"}
 
     for (method, path, operation), body in zip(WITH_BODY, values, strict=True):
         answer = await client.request(method, path.format(**ids), content=json.dumps(body), headers=JSON)
@@ -105,9 +108,8 @@ BROKEN = [
 
 async def test_no_route_fails_over_a_broken_body(client: AsyncClient, admin: AsyncClient) -> None:
     schedule = await steps.schedule(client, await steps.conversation(client))
-    ids = {"conversation_id": schedule["conversation_id"], "schedule_id": schedule["id"]} | dict.fromkeys(
-        ("run_id", "task_id", "backfill_id"), 1
-    )
+    ids = {"conversation_id": schedule["conversation_id"], "schedule_id": schedule["id"], "name": "x", "token": "x"}
+    ids |= dict.fromkeys(("run_id", "task_id", "backfill_id"), 1)
     for path, item in SPECIFICATION["paths"].items():
         for method, operation in item.items():
             for body in BROKEN if method != "delete" else [b"{"]:

@@ -51,6 +51,8 @@ def test_operations_are_complete() -> None:
 
 def test_requests_forbid_unknown_fields_and_their_examples_are_right() -> None:
     for _, path, operation in OPERATIONS:
+        if operation["operationId"] == "call_tool":
+            continue  # each tool forbids them by itself
         for content in operation.get("requestBody", {}).get("content", {}).values():
             name = content["schema"]["$ref"].rpartition("/")[2]
             assert SPECIFICATION["components"]["schemas"][name]["additionalProperties"] is False, path

@@ -17,7 +17,7 @@ NAMING = [
     (method, path, operation)
     for path, item in SPECIFICATION["paths"].items()
     for method, operation in item.items()
-    if "{" in path and not path.startswith("/hooks")
+    if "_id}" in path
 ]
 
 
