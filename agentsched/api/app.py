@@ -21,6 +21,7 @@ from agentsched.api import (
     simulations,
     tasks,
     tools,
+    webhook_page,
 )
 from agentsched.api.auth import authenticated, caller_of
 from agentsched.api.bodies import MAX_BODY_BYTES, JsonRequest, is_model, read_model
@@ -79,6 +80,9 @@ WITH_KEY: Sequence[ControllerRouterHandler] = (
 OPEN: Sequence[ControllerRouterHandler] = (
     hooks.call_webhook,
     hooks.call_webhook_with_bearer,
+    # These two take the key from a header or a form.
+    webhook_page.explain_webhook,
+    webhook_page.make_webhook_token,
     service.is_alive,
     service.ready,
 )

@@ -92,13 +92,19 @@ def _server(parts: Parts) -> Any:
 
 
 def _caller(context: Context) -> Caller:
-    caller: Caller = context.request.scope["auth"]
+    caller: Caller = _request(context).scope["auth"]
     return caller
+
+
+def _request(context: Context) -> Request[Any]:
+    request: Request[Any] | None = context.request
+    assert request is not None, "over HTTP there is one"  # noqa: S101 — for the type checker
+    return request
 
 
 def _conversation_id(context: Context) -> int | None:
     in_meta = conversation_id_of(conversation_in(context), META)
-    return conversation_id_of(context.request.headers.get(HEADER)) if in_meta is None else in_meta
+    return conversation_id_of(_request(context).headers.get(HEADER)) if in_meta is None else in_meta
 
 
 def _only_post(connection: AnyConnection, _: BaseRouteHandler) -> None:

@@ -32,6 +32,13 @@ WHERE t.hash = :hash AND (t.expires_at IS NULL OR t.expires_at > (SELECT clock_n
   AND c.deleted_at IS NULL
 """)
 
+_IN_FORCE = text("""
+SELECT EXISTS (
+  SELECT FROM webhook_tokens
+  WHERE schedule_id = :schedule_id AND (expires_at IS NULL OR expires_at > (SELECT clock_now()))
+)
+""")
+
 _EXPIRE = text("""
 UPDATE webhook_tokens SET expires_at = least(expires_at, :at) WHERE schedule_id = :schedule_id
 """)
@@ -68,6 +75,11 @@ async def find(conn: AsyncConnection, hash: bytes) -> TokenRow | None:  # noqa: 
     """The token with this hash, if it is in force: not with its conversation deleted."""
     row = (await conn.execute(_FIND, {"hash": hash})).first()
     return None if row is None else TokenRow(*row)
+
+
+async def has_one_in_force(conn: AsyncConnection, schedule_id: int) -> bool:
+    """Whether any token of a schedule works now."""
+    return bool((await conn.execute(_IN_FORCE, {"schedule_id": schedule_id})).scalar_one())
 
 
 async def expire(conn: AsyncConnection, schedule_id: int, at: datetime) -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -13,7 +13,7 @@ from litestar import Litestar
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, RequestParamsMeta, TextContent
 
 from agentsched.api.app import create_app
 from agentsched.core.words import Scope
@@ -62,6 +62,10 @@ async def ask(app: Litestar, message: object = LIST, method: str = "POST", url: 
 
 def bearer(key: str) -> str:
     return f"Bearer {key}"
+
+
+def naming(conversation: object) -> RequestParamsMeta:
+    return cast("RequestParamsMeta", {META: conversation})
 
 
 def text_of(result: CallToolResult) -> str:
@@ -144,18 +148,18 @@ async def test_a_key_of_all_conversations_names_one(
         assert "X-Conversation-Id" in text_of(unnamed)
         assert META in text_of(unnamed)
         for wrong in (foreign, 10**9):
-            absent = await model.call_tool("schedule_list", {}, meta={META: wrong})
+            absent = await model.call_tool("schedule_list", {}, meta=naming(wrong))
             assert absent.is_error
             assert text_of(absent).replace(str(wrong), "ID") == (
                 "There is no conversation ID. List them to see which ones there are."
             )
         for malformed in ("first", -1, True, 2**63, [1]):
-            refused = await model.call_tool("schedule_list", {}, meta={META: malformed})
+            refused = await model.call_tool("schedule_list", {}, meta=naming(malformed))
             assert refused.is_error
             assert META in text_of(refused)
     async with connected(app, generation, key, **{"X-Conversation-Id": str(first)}) as model:
         made = await done(model, "schedule_create", prompt="x", every="1h")
-        elsewhere = await model.call_tool("schedule_create", {"prompt": "y", "every": "1h"}, meta={META: second})
+        elsewhere = await model.call_tool("schedule_create", {"prompt": "y", "every": "1h"}, meta=naming(second))
         assert isinstance(elsewhere.structured_content, dict)
     owners = [
         (await client.get(f"/v1/schedules/{each['id']}")).json()["conversation_id"]
