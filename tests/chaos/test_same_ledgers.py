@@ -110,6 +110,7 @@ class World:
         left: list[str] = []
 
         async def settled() -> bool:
+            assert all(worker.is_alive() for worker in self.workers.values()), "a worker has ended"
             left[:] = await self._left_to_do()
             return not left
 
@@ -117,7 +118,6 @@ class World:
             await until(settled, within_seconds=120)
         except TimeoutError:
             raise AssertionError(f"at {self.now:%H:%M:%S} nobody did what was to be done: {left}") from None
-        assert all(worker.is_alive() for worker in self.workers.values()), "a worker has ended"
 
     async def _left_to_do(self) -> list[str]:
         if self.now.second == TICK_SECOND:
