@@ -4,11 +4,12 @@ A person's runs count and are not refused; a model's are. Counter rows are locke
 """
 
 from collections.abc import Mapping
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from math import ceil
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from agentsched.core.problems import Refused
 from agentsched.core.zones import zone
 from agentsched.service.caller import Caller
 from agentsched.service.errors import TooMany
@@ -34,25 +35,34 @@ async def spend_runs(
             f"schedule {schedule.id}",
             schedule.daily_run_limit,
             (schedule.day_runs if today else 0) + count,
-            schedule,
+            schedule.timezone,
             now,
         )
         if schedule.daily_token_limit is not None and today and schedule.day_tokens >= schedule.daily_token_limit:
-            raise _spent(f"schedule {schedule.id} has used its {schedule.daily_token_limit} tokens", schedule, now)
+            raise _spent(
+                f"schedule {schedule.id} has used its {schedule.daily_token_limit} tokens", schedule.timezone, now
+            )
     await schedules.spend(conn, schedule.id, admitted=0, day=day, runs=count)
     total = (await fires.spend_principal_days(conn, {schedule.principal_id: count}, now.date()))[schedule.principal_id]
     if caller.by_model:
         limit = settings.daily_run_limit_per_principal
-        _refuse_above("your schedules together", limit, total, schedule, now)
+        _refuse_above("your schedules together", limit, total, "UTC", now)
 
 
 async def spend_tokens(conn: AsyncConnection, schedule: ScheduleRow, usage: Mapping[str, int], now: datetime) -> None:
     """Count the tokens of a reported usage against the day of a locked schedule and its owner's."""
     tokens = usage.get("total_tokens") or sum(usage.get(part, 0) for part in TOKENS)
     if tokens > 0:
-        day = now.astimezone(zone(schedule.timezone)).date()
-        await schedules.spend_tokens(conn, schedule.id, tokens, day)
+        await schedules.spend_tokens(conn, schedule.id, tokens, _day(schedule, now))
         await fires.spend_principal_tokens(conn, schedule.principal_id, tokens, now.date())
+
+
+def _day(schedule: ScheduleRow, now: datetime) -> date:
+    """The day of the schedule's zone; of UTC where this process' tzdata does not have it, for what was used is used."""
+    try:
+        return now.astimezone(zone(schedule.timezone)).date()
+    except Refused:
+        return now.date()
 
 
 def seconds_to_midnight(now: datetime, timezone: str) -> int:
@@ -62,14 +72,14 @@ def seconds_to_midnight(now: datetime, timezone: str) -> int:
     return ceil((datetime.combine(tomorrow, time(), place) - now).total_seconds())
 
 
-def _refuse_above(who: str, limit: int | None, total: int, schedule: ScheduleRow, now: datetime) -> None:
+def _refuse_above(who: str, limit: int | None, total: int, timezone: str, now: datetime) -> None:
     if limit is not None and total > limit:
-        raise _spent(f"{who} may have {limit} runs a day, and this would be run {total}", schedule, now)
+        raise _spent(f"{who} may have {limit} runs a day, and this would be run {total}", timezone, now)
 
 
-def _spent(what: str, schedule: ScheduleRow, now: datetime) -> TooMany:
+def _spent(what: str, timezone: str, now: datetime) -> TooMany:
     return TooMany(
         "budget_spent",
         f"Nothing was started: {what}. A person can still run it; a model has to wait for the next day.",
-        retry_after_seconds=max(seconds_to_midnight(now, schedule.timezone), seconds_to_midnight(now, "UTC")),
+        retry_after_seconds=seconds_to_midnight(now, timezone),
     )

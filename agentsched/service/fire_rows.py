@@ -18,7 +18,7 @@ from agentsched.core.reasons import (
     superseded_text,
 )
 from agentsched.core.timing import Timing
-from agentsched.core.words import IN_FLIGHT, Misfire, Mode, NoteKind, Reason, RunStatus
+from agentsched.core.words import IN_FLIGHT, Misfire, Mode, NoteKind, Overlap, Reason, RunStatus
 from agentsched.store.due import DueRow, LineRow
 from agentsched.store.fires import Advance, Recorded, Started
 from agentsched.store.notes import Note
@@ -106,8 +106,11 @@ class FireRows:
             self.skipped += 1
             text = _skip_text(slot.reason, one, self.now)
         key = self._key(slot)
+        # Where only the newest waits, a newer fire takes the place of what a resume catches up with, too.
+        waits = slot.reason is None and one.row.overlap not in (Overlap.QUEUE_LATEST, Overlap.REPLACE)
+        overdue = slot.overdue or (waits and _caught_up(one.row))
         self.recorded.append(
-            Recorded(run_id, one.row.id, slot.fire_at, key, slot.status, slot.reason, text, None, None, slot.overdue)
+            Recorded(run_id, one.row.id, slot.fire_at, key, slot.status, slot.reason, text, None, None, overdue)
         )
 
     def _key(self, slot: Slot) -> str:
@@ -138,7 +141,7 @@ class FireRows:
         admitted = [slot.fire_at for slot in decision.slots if slot.status is not RunStatus.SKIPPED]
         noted = row.day_noted and row.day == one.day
         if not noted and any(slot.reason is Reason.BUDGET for slot in decision.slots):
-            self.notes.append(budget_note(row))
+            self.notes.append(budget_note(one))
             noted = True
         self.advances.append(
             Advance(
@@ -166,7 +169,7 @@ def _skip_text(reason: Reason, one: Decided, now: datetime) -> str:
         case Reason.QUEUE_FULL if row.queue_limit is not None:
             return queue_full_text(row.queue_limit)
         case Reason.BUDGET:
-            return reason_text(reason, detail=spent_text(one))
+            return reason_text(reason, detail=spent(one).text)
         case _:
             return reason_text(reason)
 
@@ -204,20 +207,30 @@ def _missed_text(stretch: Stretch, row: DueRow, now: datetime) -> str:
     )
 
 
-def spent_text(one: Decided) -> str:
+class Spent(NamedTuple):
+    """A budget that is spent, in words; it is renewed at midnight in ``timezone``."""
+
+    text: str
+    timezone: str
+
+
+def spent(one: Decided) -> Spent:
     """Which budget is spent: the schedule's own, or else the principal's."""
     row = one.row
     today = row.day == one.day
     runs = (row.day_runs if today else 0) + one.decision.admitted
     if row.daily_run_limit is not None and runs >= row.daily_run_limit:
-        return f"the schedule has had its {row.daily_run_limit} runs of {one.day} ({row.timezone})"
+        text = f"the schedule has had its {row.daily_run_limit} runs of {one.day} ({row.timezone})"
+        return Spent(text, row.timezone)
     if row.daily_token_limit is not None and today and row.day_tokens >= row.daily_token_limit:
-        return f"the schedule has used its {row.daily_token_limit} tokens of {one.day} ({row.timezone})"
-    return "its owner's schedules have had all their runs of the day (UTC)"
+        text = f"the schedule has used its {row.daily_token_limit} tokens of {one.day} ({row.timezone})"
+        return Spent(text, row.timezone)
+    return Spent("its owner's schedules have had all their runs of the day (UTC)", "UTC")
 
 
-def budget_note(row: DueRow) -> Note:
+def budget_note(one: Decided) -> Note:
     """For the first fire in a day that a budget keeps from running."""
+    row, budget = one.row, spent(one)
     name = row.name or f"Schedule {row.number}"
-    text = f"{name} has used up its runs for today; further fires are recorded as skipped until midnight."
+    text = f"{name} does not run any more until midnight ({budget.timezone}): {budget.text}."
     return Note(row.conversation_id, NoteKind.BUDGET, text, row.id, None)

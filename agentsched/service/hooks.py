@@ -18,7 +18,7 @@ from agentsched.service import webhook_tokens
 from agentsched.service.budget import seconds_to_midnight
 from agentsched.service.errors import Busy, Conflict, ServiceError, TooMany, UnknownToken
 from agentsched.service.fire_batch import Overspent, due_schedule, waiting_to_read, write
-from agentsched.service.fire_rows import Decided, FireRows, budget_note, spent_text
+from agentsched.service.fire_rows import Decided, FireRows, budget_note, spent
 from agentsched.service.update import ended
 from agentsched.settings import Settings
 from agentsched.store import clock, deliveries, due, fires, notes, runs, schedules
@@ -174,12 +174,13 @@ async def _over_budget(conn: AsyncConnection, decided: Decided, now: datetime) -
     """What to answer for the rest of the day; the first time in it the owner gets a note."""
     row = decided.row
     if not (row.day_noted and row.day == decided.day):
-        await notes.insert_notes(conn, [budget_note(row)], now)
+        await notes.insert_notes(conn, [budget_note(decided)], now)
         await schedules.note_budget(conn, row.id, decided.day)
+    budget = spent(decided)
     return TooMany(
         "budget_spent",
-        f"Nothing was stored: {spent_text(decided)}.",
-        retry_after_seconds=min(seconds_to_midnight(now, row.timezone), seconds_to_midnight(now, "UTC")),
+        f"Nothing was stored: {budget.text}.",
+        retry_after_seconds=seconds_to_midnight(now, budget.timezone),
     )
 
 

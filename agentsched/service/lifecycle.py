@@ -97,7 +97,7 @@ async def _resume(
         following = passed
     elif passed is not None and row.kind == Kind.ONCE:
         accounted = await account_due_slots(conn, row._replace(next_fire_at=passed), Reason.PAUSED, now)
-    completed = row.kind != Kind.WEBHOOK and (following is None or spent)
+    completed = spent or (row.kind != Kind.WEBHOOK and following is None)
     await schedules.resume(
         conn,
         row.id,

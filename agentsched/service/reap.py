@@ -18,9 +18,8 @@ from agentsched.core.words import (
     TaskStatus,
     Trigger,
 )
-from agentsched.service.line import start_waiting
 from agentsched.service.one_by_one import alone
-from agentsched.service.settle import Locked, Report, end_unstarted, lock_task, settle
+from agentsched.service.settle import Locked, Report, end_unstarted, lock_task, settle, start_next
 from agentsched.settings import Settings
 from agentsched.store import clock, ledger, overdue, runs, schedules, targets, tasks, workers
 from agentsched.store.database import Database
@@ -108,7 +107,7 @@ async def _give_up_waiting(
         served = {harness for worker in await workers.present(conn) for harness in worker.harnesses}
         text = not_started_text(run.start_deadline_seconds, harness=task.harness, served=task.harness in served)
         await runs.miss_unstarted(conn, run.id, text=text, now=now)
-        await start_waiting(conn, settings, schedule, now)
+        await start_next(conn, settings, schedule, now)
     else:
         text = "abandoned: no worker took it up again before its start deadline"
         await end_unstarted(conn, settings, run, schedule, Ending(RunStatus.ABANDONED, reason_text=text), now)

@@ -14,9 +14,10 @@ from agentsched.service.errors import Conflict, NotFound
 from agentsched.service.line import start_waiting
 from agentsched.service.permission import Act, require
 from agentsched.service.runs import owned_run
+from agentsched.service.schedules import owned
 from agentsched.service.update import ended
 from agentsched.settings import Settings
-from agentsched.store import clock, dead_letters, ledger, runs, schedules
+from agentsched.store import clock, conversations, dead_letters, ledger, runs, schedules
 from agentsched.store.database import Database
 from agentsched.store.ledger import RunRow
 from agentsched.store.schedules import ScheduleRow
@@ -61,8 +62,12 @@ async def discard(db: Database, caller: Caller, run_id: int) -> RunRow:
 
 
 async def lock(conn: AsyncConnection, caller: Caller, run_id: int) -> tuple[RunRow, ScheduleRow]:
-    """Lock a run's schedule and the run, then read both. Raises NotFound for what is not the caller's."""
+    """Lock a run with its schedule and the conversation that owns it, then read both.
+
+    The conversation, because its deletion writes off what waits in line. Raises NotFound for what is not the caller's.
+    """
     seen = await owned_run(conn, caller, run_id)
+    await conversations.lock(conn, (await owned(conn, caller, seen.schedule_id)).conversation_id)
     schedule = await schedules.lock(conn, seen.schedule_id)
     await runs.lock(conn, run_id)
     if schedule is None:

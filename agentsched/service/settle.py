@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import assert_never
 
+import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agentsched.core.attempt import Attempt, End, judge_end, runs_late
 from agentsched.core.payload import payload_part
+from agentsched.core.problems import Refused
 from agentsched.core.words import COUNTED, Misfire, NoteKind, PauseReason, RunStatus, TaskStatus, Trigger
 from agentsched.runners.protocol import Entry
 from agentsched.service.budget import spend_tokens
@@ -26,6 +28,8 @@ from agentsched.store.notes import Note
 from agentsched.store.runs import Ending
 from agentsched.store.schedules import ScheduleRow
 from agentsched.store.tasks import TaskRow
+
+log = structlog.get_logger()
 
 WITH_PAYLOAD = (Trigger.WEBHOOK, Trigger.REQUEUE)
 """Runs of these triggers may have a payload; a requeue has that of the run that it repeats."""
@@ -168,7 +172,15 @@ async def end_unstarted(
 ) -> None:
     """End a run in flight that no worker holds, and start the next in line."""
     await runs.finish(conn, run.id, ending, now)
-    await start_waiting(conn, settings, schedule, now)
+    await start_next(conn, settings, schedule, now)
+
+
+async def start_next(conn: AsyncConnection, settings: Settings, schedule: ScheduleRow, now: datetime) -> None:
+    """Start the next in line. In a zone that this process' tzdata does not have it stays, and what ends still ends."""
+    try:
+        await start_waiting(conn, settings, schedule, now)
+    except Refused as refused:
+        log.warning("line.left", schedule_id=schedule.id, error=str(refused))
 
 
 async def _finish_task(conn: AsyncConnection, task: TaskRow, status: TaskStatus, report: Report, now: datetime) -> None:
@@ -203,7 +215,7 @@ async def _finish_run(
     )
     await runs.finish(conn, run.id, ending, now)
     schedule = await _account(conn, run, schedule, status, report, now)
-    await start_waiting(conn, settings, schedule, now)
+    await start_next(conn, settings, schedule, now)
 
 
 async def _account(

@@ -18,12 +18,13 @@ SCHEDULES_A_PASS = 100
 
 async def strand_line(conn: AsyncConnection, settings: Settings, schedule: ScheduleRow, now: datetime) -> int:
     """queued → missed(stranded) for what a locked schedule's line has lost to an outage; how many runs."""
-    waiting = await line.read_strandable(conn, schedule.id)
-    if not waiting:
+    since = await line.strandable_since(conn, schedule.id)
+    # A line may be long, and this is asked whenever a run of it ends: without an outage nobody looks at each run.
+    outages = [] if since is None else await ticks.outages(conn, since, now)
+    if not outages:
         return 0
-    outages = await ticks.outages(conn, min(run.queued_at for run in waiting), now)
     stranded: dict[Outage, list[int]] = {}
-    for run in waiting:
+    for run in await line.read_strandable(conn, schedule.id):
         outage = stranding_outage(
             fire_at=run.fire_at,
             queued_at=run.queued_at,

@@ -110,8 +110,10 @@ async def _retime(
             accounted_until = now
     status = row.status
     spent = max_runs is not None and row.runs_admitted >= max_runs
-    over = spent or following is None or (ends_at is not None and following > ends_at)
-    if row.status == ScheduleStatus.ACTIVE and timing.kind is not Kind.WEBHOOK and over:
+    nothing_left = timing.kind is not Kind.WEBHOOK and (
+        following is None or (ends_at is not None and following > ends_at)
+    )
+    if row.status == ScheduleStatus.ACTIVE and (spent or nothing_left):
         accounted_until = accounted_until or await account_due_slots(conn, row, Reason.SUPERSEDED, now)
         following, status = None, ScheduleStatus.COMPLETED
     return Retiming(

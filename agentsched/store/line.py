@@ -36,9 +36,11 @@ WHERE r.status = 'queued' AND r.lane = 'live' AND r.trigger IN ('cron', 'interva
   AND v.misfire = 'skip'
 """
 
-_READ_STRANDABLE = text(f"""
+READ_STRANDABLE = text(f"""
 SELECT r.id, r.fire_at, r.created_at {_STRANDABLE} AND r.schedule_id = :schedule_id ORDER BY r.fire_at, r.id
 """)
+
+_STRANDABLE_SINCE = text(f"SELECT min(r.created_at) {_STRANDABLE} AND r.schedule_id = :schedule_id")
 
 _FIND_STRANDABLE = text(f"""
 SELECT DISTINCT r.schedule_id {_STRANDABLE} AND r.schedule_id > :after ORDER BY r.schedule_id LIMIT :limit
@@ -71,9 +73,15 @@ class StrandableRow(NamedTuple):
     queued_at: datetime
 
 
+async def strandable_since(conn: AsyncConnection, schedule_id: int) -> datetime | None:
+    """Since when the first of a schedule's queued timed runs of ``misfire: skip`` has waited; None without any."""
+    since: datetime | None = (await conn.execute(_STRANDABLE_SINCE, {"schedule_id": schedule_id})).scalar_one()
+    return since
+
+
 async def read_strandable(conn: AsyncConnection, schedule_id: int) -> list[StrandableRow]:
     """Read a schedule's queued timed runs of ``misfire: skip``, in line order."""
-    return [StrandableRow(*row) for row in await conn.execute(_READ_STRANDABLE, {"schedule_id": schedule_id})]
+    return [StrandableRow(*row) for row in await conn.execute(READ_STRANDABLE, {"schedule_id": schedule_id})]
 
 
 async def find_strandable(conn: AsyncConnection, after: int, limit: int) -> list[int]:

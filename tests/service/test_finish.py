@@ -194,3 +194,25 @@ async def test_a_principal_runs_no_more_than_its_share(db: Database, settings: S
     claimed = await claim.claim(db, few, worker="w1", harnesses=[people.HARNESS], max_tasks=10)
     assert len(claimed) == 3
     assert await claim.claim(db, few, worker="w2", harnesses=[people.HARNESS], max_tasks=10) == []
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue"])
+async def test_what_is_done_is_kept_in_a_zone_that_this_process_does_not_know(
+    overlap: str, db: Database, settings: Settings, clock: Clock, ada: Caller
+) -> None:
+    """Another process may have a newer tzdata. Whoever fires the schedule without one puts it aside with a note."""
+    owner = await people.conversation(db, settings, ada)
+    await people.schedule(db, settings, ada, owner, overlap=overlap)
+    await clock.freeze("2026-05-01T00:05:00Z")
+    await tick.tick(db, settings)
+    task = await take(db, settings)
+    await clock.freeze("2026-05-01T00:10:00Z")
+    await finish.heartbeat(db, settings, task_id=task.id, fence=task.fence)
+    await tick.tick(db, settings)
+    async with db.begin() as conn:
+        await conn.execute(text("UPDATE schedules SET timezone = 'Atlantis/Centre'"))
+    await finish.report(db, settings, task_id=task.id, fence=task.fence, report=ANSWER)
+    async with db.begin() as conn:
+        ended = (await conn.execute(text("SELECT status FROM runs WHERE id = :id"), {"id": task.run_id})).scalar_one()
+        used = (await conn.execute(text("SELECT day_tokens FROM schedules"))).scalar_one()
+    assert (ended, used) == ("completed", 7)

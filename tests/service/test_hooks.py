@@ -13,11 +13,12 @@ from agentsched.core.attempt import End
 from agentsched.core.hook_body import MalformedBody, UnsupportedType
 from agentsched.core.problems import Refused
 from agentsched.runners.protocol import Entry
-from agentsched.service import claim, conversations, finish, hooks, lifecycle, requeue
+from agentsched.service import claim, conversations, finish, hooks, lifecycle, requeue, update
 from agentsched.service.caller import Caller
 from agentsched.service.claim import Claimed
 from agentsched.service.errors import Busy, Conflict, TooMany, UnknownToken
 from agentsched.service.hooks import Accepted, Delivery
+from agentsched.service.requests import SchedulePatch
 from agentsched.service.rotate_token import Rotated, rotate_token
 from agentsched.service.schedules import get
 from agentsched.service.settle import Report
@@ -223,11 +224,13 @@ async def test_paused_and_ended_schedules_take_nothing(scene: Scene) -> None:
         await scene.call(token, "a")
     assert refused.value.code == "schedule_paused"
     await lifecycle.resume(scene.db, scene.settings, scene.ada, schedule.id)
-    assert (await scene.call(token, "a")).new, "a refused key is a new one"
+    first = await scene.call(token, "a")
+    assert first.new, "a refused key is a new one"
     await lifecycle.cancel(scene.db, scene.ada, schedule.id)
-    for key in ("a", "b"):
-        with pytest.raises(UnknownToken):
-            await scene.call(token, key)
+    assert await scene.call(token, "a") == (first.answer, False)
+    with pytest.raises(Conflict) as ended:
+        await scene.call(token, "b")
+    assert ended.value.code == "schedule_cancelled"
 
 
 async def test_a_deleted_conversation_takes_its_tokens_with_it(scene: Scene) -> None:
@@ -262,6 +265,22 @@ async def test_the_last_run_completes_the_schedule(scene: Scene) -> None:
     assert await scene.call(token, "a") == (first.answer, False)
     await scene.end(await scene.take(), Report(End.COMPLETED))
     assert await scene.statuses() == ["completed", "pending"], "what is queued still runs"
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_a_bound_that_is_reached_already_completes_the_schedule(scene: Scene, paused: bool) -> None:
+    schedule, token = await scene.webhook()
+    await scene.call(token, "a")
+    if paused:
+        await lifecycle.pause(scene.db, scene.ada, schedule.id)
+    patch = SchedulePatch.model_validate({"max_runs": 1})
+    await update.update(scene.db, scene.settings, scene.ada, schedule.id, patch, version=1)
+    if paused:
+        await lifecycle.resume(scene.db, scene.settings, scene.ada, schedule.id)
+    assert (await get(scene.db, scene.ada, schedule.id)).status == "completed"
+    with pytest.raises(Conflict) as ended:
+        await scene.call(token, "b")
+    assert ended.value.code == "schedule_completed"
 
 
 async def test_after_its_end_a_schedule_is_completed(scene: Scene) -> None:
@@ -302,6 +321,25 @@ async def test_a_spent_budget_stores_nothing_but_one_note(scene: Scene) -> None:
     assert await scene.stored() == before
     assert await scene.sql("SELECT kind FROM notes") == [("budget",)]
     await scene.clock.step(seconds=spent.value.retry_after_seconds)
+    assert (await scene.call(token, "b")).new
+
+
+@pytest.mark.parametrize("timezone", ["America/New_York", "Asia/Tokyo"])
+@pytest.mark.parametrize("own", [True, False])
+async def test_a_budget_is_renewed_at_its_own_midnight(scene: Scene, timezone: str, own: bool) -> None:
+    """The schedule's by its zone, its owner's in UTC; the answer and the note say which, and when."""
+    if not own:
+        scene.settings = scene.settings.model_copy(update={"daily_run_limit_per_principal": 1})
+    _, token = await scene.webhook(timezone=timezone, **({"daily_run_limit": 1} if own else {}))
+    await scene.call(token, "a")
+    with pytest.raises(TooMany) as spent:
+        await scene.call(token, "b")
+    [(note,)] = await scene.sql("SELECT text FROM notes")
+    assert f"until midnight ({timezone if own else 'UTC'})" in note
+    await scene.clock.step(seconds=spent.value.retry_after_seconds - 1)
+    with pytest.raises(TooMany):
+        await scene.call(token, "b")
+    await scene.clock.step(seconds=1)
     assert (await scene.call(token, "b")).new
 
 

@@ -38,6 +38,7 @@ from agentsched.store.schedules import ScheduleRow
 from tests import people
 from tests.clock import Clock, at
 from tests.store.test_plans import indexes
+from tests.waiting import waiting_for_a_lock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -647,3 +648,17 @@ async def test_dead_letters_are_found_by_their_index(scene: Scene) -> None:
         assert scanned == set()
     used, scanned = await indexes(scene.db, dead_letter_store.NEWEST_REQUEUE, run_id=failed)
     assert (used, scanned) == ({"runs_requeue_idx"}, set())
+
+
+async def test_a_requeue_and_the_deletion_of_its_conversation_leave_nothing_in_line(scene: Scene) -> None:
+    schedule = await scene.schedule(max_runs=1)
+    failed = await scene.dead_letter(schedule)
+    await people.run_now(scene.db, scene.ada, schedule.id)
+    async with scene.db.begin() as holder:
+        await holder.execute(text("SELECT FROM principal_days FOR UPDATE"))
+        asking = asyncio.create_task(scene.requeue(failed))
+        await waiting_for_a_lock(scene.db)
+        deleting = asyncio.create_task(conversations.delete(scene.db, scene.ada, scene.owner))
+        await waiting_for_a_lock(scene.db, 2, within_seconds=5)
+    await asyncio.gather(asking, deleting)
+    assert await scene.statuses(schedule) == ["failed", "pending", "skipped"]

@@ -3,11 +3,14 @@
 import pytest
 from sqlalchemy import text
 
+from agentsched.core.attempt import End
 from agentsched.core.problems import Refused
 from agentsched.core.words import Misfire
-from agentsched.service import lifecycle, tick, update
+from agentsched.service import claim, finish, lifecycle, tick, update
 from agentsched.service.caller import Caller
+from agentsched.service.claim import Claimed
 from agentsched.service.requests import SchedulePatch
+from agentsched.service.settle import Report
 from agentsched.settings import Settings
 from agentsched.store.database import Database
 from agentsched.store.schedules import ScheduleRow
@@ -40,6 +43,10 @@ class Paused:
 
     async def resume(self, catch_up: Misfire | None) -> ScheduleRow:
         return await lifecycle.resume(self.db, self.settings, self.caller, self.row.id, catch_up=catch_up)
+
+    async def take(self) -> Claimed:
+        [task] = await claim.claim(self.db, self.settings, worker="w1", harnesses=[people.HARNESS], max_tasks=1)
+        return task
 
     async def ledger(self) -> list[tuple[str, str, str | None]]:
         async with self.db.begin() as conn:
@@ -160,3 +167,17 @@ async def test_what_is_caught_up_is_spent_of_the_day(paused: Paused, db: Databas
     async with db.begin() as conn:
         assert (await conn.execute(text("SELECT day_runs FROM schedules"))).scalar_one() == 2
         assert (await conn.execute(text("SELECT runs FROM principal_days"))).scalar_one() == 2
+
+
+async def test_what_is_caught_up_and_waits_restarts_when_its_worker_is_lost(paused: Paused) -> None:
+    """As what is caught up at once does: it was late when it was asked for."""
+    await paused.begin(overlap="queue")
+    await people.run_now(paused.db, paused.caller, paused.row.id)
+    await paused.resume(Misfire.LATEST)
+    assert (await paused.ledger())[1] == ("12:00", "queued", None)
+    manual = await paused.take()
+    await finish.report(paused.db, paused.settings, task_id=manual.id, fence=manual.fence, report=Report(End.COMPLETED))
+    await paused.take()
+    await paused.clock.step(seconds=paused.settings.lease_seconds + 1)
+    await tick.sweep(paused.db, paused.settings)
+    assert (await paused.ledger())[1] == ("12:00", "pending", None)

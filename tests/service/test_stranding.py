@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from agentsched.service import tick
 from agentsched.settings import Settings
+from agentsched.store import line
 from agentsched.store.database import Database
 from tests.clock import Clock
 from tests.conformance.scenarios import Scenario, Step
@@ -89,6 +90,27 @@ async def test_a_deep_line_without_an_outage_is_kept_however_old(
     rows = await play(db, settings, clock, [*BEFORE, *ticks, step("02:09:30", "complete", run=run("00:05"))])
     assert rows[:3] == [("00:05", "completed", None), ("00:10", "pending", None), ("00:15", "queued", None)]
     assert {status for _, status, _ in rows} == {"completed", "pending", "queued"}
+
+
+async def test_without_an_outage_nobody_looks_at_each_run_of_a_line(
+    db: Database, settings: Settings, clock: Clock
+) -> None:
+    walked: list[bool] = []
+
+    def note(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        walked.append(statement.startswith("\nSELECT r.id, r.fire_at, r.created_at"))
+
+    assert line.READ_STRANDABLE.text.startswith("\nSELECT r.id, r.fire_at, r.created_at")
+    engine = db.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        ticks = [step(f"00:{minute:02}", "tick") for minute in range(6, 16)]
+        ended = step("00:15:30", "complete", run=run("00:05"))
+        rows = await play(db, settings, clock, [*BEFORE[:2], *ticks, ended])
+        assert rows[1][1] == "pending"
+        assert not any(walked)
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
 
 
 @pytest.mark.parametrize(
