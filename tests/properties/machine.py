@@ -194,13 +194,14 @@ class Machine(Walk):
             self.go_to(max(self.seen.now, self.fires()[0]), beating=True)
 
     @precondition(lambda self: self.fires())
-    @rule(ends=st.lists(ENDS, min_size=1, max_size=4))
-    def go_on(self, ends: list[str]) -> None:
-        """As on an ordinary day: fires, and a worker that takes what there is."""
+    @rule(ends=st.lists(st.one_of(st.none(), ENDS), min_size=1, max_size=5))
+    def go_on(self, ends: list[str | None]) -> None:
+        """As on an ordinary day: fires, and a worker that takes what there is, unless it is busy (None)."""
         for end in ends:
             if self.fires():
                 self.come_to_the_next_fire(beating=True, late=0)
-            self.work([end])
+            if end is not None:
+                self.work([end])
 
     # What workers do.
 
