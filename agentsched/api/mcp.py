@@ -14,7 +14,6 @@ from starlette.requests import Request
 
 from agentsched.api.auth import FOR_SCHEDULED, AnyConnection, authenticated
 from agentsched.api.bodies import MAX_BODY_BYTES
-from agentsched.api.conversation import conversation_id_of
 from agentsched.api.parts import Parts
 from agentsched.api.rejected import Rejected
 from agentsched.core.problems import Refused
@@ -26,6 +25,7 @@ from agentsched.tools.answers import Answer
 from agentsched.tools.call import Toolbox
 from agentsched.tools.calling import HEADER, META, for_conversation
 from agentsched.tools.catalogue import offered
+from agentsched.tools.conversation_id import conversation_id_of
 from agentsched.tools.mcp_server import Context, conversation_in, mcp_server
 
 PATH = "/mcp"

@@ -15,7 +15,6 @@ from pydantic import Field
 
 from agentsched.api.auth import FOR_SCHEDULED
 from agentsched.api.bodies import JsonRequest
-from agentsched.api.conversation import conversation_id_of
 from agentsched.api.pages import Page
 from agentsched.api.parts import WithCaller, WithParts
 from agentsched.api.problems import may_answer
@@ -26,6 +25,7 @@ from agentsched.tools.answers import Answer
 from agentsched.tools.call import Toolbox
 from agentsched.tools.calling import HEADER, for_conversation
 from agentsched.tools.catalogue import TOOLS, ToolSpec, offered, permit
+from agentsched.tools.conversation_id import conversation_id_of
 
 
 class ToolFormat(StrEnum):

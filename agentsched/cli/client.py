@@ -38,8 +38,10 @@ class Client:
     def get(self, path: str, **query: object) -> Any:
         return self._send("GET", path, query=query)
 
-    def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        return self._send("POST", path, body=body)
+    def post(
+        self, path: str, body: Mapping[str, Any] | None = None, *, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        return self._send("POST", path, body=body, headers=headers)
 
     def patch(self, path: str, body: Mapping[str, Any], *, version: int) -> Any:
         """A patch that is guarded by the version that the caller has read."""

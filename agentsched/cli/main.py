@@ -24,6 +24,7 @@ COMMANDS = {
     "schedules": ("schedules", "schedules"),
     "runs": ("runs", "runs"),
     "backfills": ("backfills", "backfills"),
+    "mcp": ("mcp", "mcp"),
 }
 """Each command's module and object. A module is imported when its command is asked for: clients start quickly."""
 

@@ -13,7 +13,7 @@ from arq.connections import ArqRedis
 from agentsched.cli.configuration import read_settings
 from agentsched.cli.data_dir import DataDir
 from agentsched.cli.hosting import Part, host, listen, serve_api, url_of
-from agentsched.cli.invocation import command
+from agentsched.cli.invocation import command, host_configuration
 from agentsched.cli.output import json_option, print_json
 from agentsched.cli.refusal import CommandRefused
 from agentsched.cli.runtime import Place, place, prepared, set_up, usable
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agentsched.tools.toolset import Toolset
 
 DOCS_PATH = "/schema"
+MCP_PATH = "/mcp"
 
 host_option = click.option("--host", metavar="ADDRESS", help="Listen on this address.  [AGENTSCHED_HOST, 127.0.0.1]")
 port_option = click.option("--port", type=int, help="Listen on this port; 0 takes a free one.  [AGENTSCHED_PORT, 8420]")
@@ -117,8 +118,8 @@ async def _run_api(
             if announced is not None:
                 announced.announce(url)
             if as_json:
-                # The address of the MCP server belongs to the line before there is one.
-                print_json({"url": url, "api_key": key, "mcp_url": None, "database_url": where.database_url})
+                ready = {"url": url, "api_key": key, "mcp_url": url + MCP_PATH, "database_url": where.database_url}
+                print_json(ready)
             else:
                 click.echo(_welcome(where, url, found_by_clients=announced is not None, with_worker=with_worker))
 
@@ -175,6 +176,7 @@ def _welcome(where: Place, url: str, *, found_by_clients: bool, with_worker: boo
         "",
         f"  API      {url}",
         f"  Docs     {url}{DOCS_PATH}",
+        f"  MCP      {url}{MCP_PATH}",
     ]
     if where.data_dir is None:
         lines.append(f"  API key  make one with: {program} keys create")
@@ -188,5 +190,9 @@ def _welcome(where: Place, url: str, *, found_by_clients: bool, with_worker: boo
             f"  {program} chat",
             f"  {program} schedules create 1 --cron '*/5 * * * *' --prompt 'Say hello'",
             f"  {program} schedules list 1",
+            "",
+            "For an MCP host on this machine, in its configuration:",
+            "",
+            f"  {host_configuration(where.settings)}",
         ]
     return "\n".join([*lines, "", "Ctrl-C stops it."])

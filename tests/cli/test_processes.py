@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import stat
+import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -61,7 +62,7 @@ def test_stopped_killed_and_started_again_with_its_data(data_dir: Path) -> None:
         key_file = data_dir / "api_key"
         assert key_file.read_text().strip() == key
         assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
-        assert first.ready["mcp_url"] is None
+        assert first.ready["mcp_url"] == f"{first.url}/mcp"
         with client(first) as http:
             task_id = task_of_message(http)
             wait_until(lambda: task(http, task_id)["status"] == "completed")
@@ -75,6 +76,11 @@ def test_stopped_killed_and_started_again_with_its_data(data_dir: Path) -> None:
         assert str(key_file) in said
         assert key not in said
         assert f"AGENTSCHED_DATA_DIR={data_dir} agentsched schedules create 1 --cron" in said
+        [snippet] = [json.loads(line) for line in said.splitlines() if "mcpServers" in line]
+        server = snippet["mcpServers"]["agentsched"]
+        assert server["env"] == {"AGENTSCHED_DATA_DIR": str(data_dir)}
+        helped = subprocess.run([server["command"], *server["args"], "--help"], capture_output=True, check=True)
+        assert b"AGENTSCHED_CONVERSATION" in helped.stdout
         second.end(signal.SIGKILL)
 
     with up(data_dir) as third, client(third, key) as http:

@@ -1,8 +1,9 @@
-"""`X-Conversation-Id`: the conversation in which a model calls a tool (DESIGN §10)."""
+"""The conversation in which a model calls a tool, as the call names it (DESIGN §10)."""
 
-from agentsched.api.parameters import LARGEST_ID
 from agentsched.core.problems import Problem, Refused
 from agentsched.tools.calling import HEADER
+
+LARGEST_ID = 2**63 - 1
 
 
 def conversation_id_of(given: object, where: str = HEADER) -> int | None:
