@@ -21,6 +21,12 @@ class TaskAccepted(View):
     task_id: int
 
 
+class ChatReply(View):
+    """The message was a command, which the service has answered itself."""
+
+    reply: str = Field(description="Markdown")
+
+
 class RunStarted(View):
     """The run that somebody has asked for."""
 

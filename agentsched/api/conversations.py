@@ -1,9 +1,10 @@
 """`/v1/conversations`: make, read, list, delete; transcript, inbox, messages."""
 
 from litestar import Response, delete, get, post
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody
 
-from agentsched.api.answers import NoteView, TaskAccepted, note_view
+from agentsched.api.answers import ChatReply, NoteView, TaskAccepted, note_view
 from agentsched.api.pages import DEFAULT_PAGE, Cursor, Limit, Page, after_id, page_of, whole
 from agentsched.api.parameters import REPLAYED, ConversationId, IdempotencyKey, bare, replay_headers
 from agentsched.api.parts import WithCaller, WithParts
@@ -11,8 +12,12 @@ from agentsched.api.problems import may_answer
 from agentsched.service import conversations
 from agentsched.service.requests import NewConversation, NewMessage
 from agentsched.service.views import ConversationView, EntryView, conversation_view, entry_view
+from agentsched.tools.chat import Chat
+from agentsched.tools.chat_parser import is_command
 
 ORDER, SEQUENCE = "conversation", "entry"
+
+REPLIED = {200: ResponseSpec(ChatReply, generate_examples=False, description="The answer to a command")}
 
 
 @post(
@@ -76,7 +81,7 @@ async def read_inbox(parts: WithParts, caller: WithCaller, conversation_id: Conv
     operation_id="send_message",
     status_code=202,
     response_headers=[REPLAYED],
-    responses=may_answer(404, 413, 415, 422),
+    responses=may_answer(404, 413, 415, 422) | REPLIED,
 )
 async def send_message(
     parts: WithParts,
@@ -85,7 +90,15 @@ async def send_message(
     data: JSONBody[NewMessage],
     idempotency_key: IdempotencyKey = None,
 ) -> Response[TaskAccepted]:
-    """Say something. The conversation's agent answers in a task; its entries appear when the task has finished."""
+    """Say something. The conversation's agent answers in a task; its entries appear when the task has finished.
+
+    A text that begins with `/` is a command for the service, which answers it itself with 200 and Markdown: `/help`
+    lists them. Nothing of it enters the transcript. After a blank, or with `//`, such a text goes to the agent.
+    """
+    if is_command(data.text):
+        chat = Chat(parts.db, parts.settings, parts.waker)
+        reply = await chat.answer(caller, conversation_id, data.text, key=bare(idempotency_key))
+        return Response(ChatReply(reply=reply), status_code=200)  # type: ignore[arg-type]  # a second answer beside the one of the signature
     task_id, new = await conversations.say(
         parts.db, parts.settings, caller, conversation_id, data, key=bare(idempotency_key)
     )

@@ -33,9 +33,9 @@ SHOWN_AT_FIRST = 20
 def chat(client: Client, conversation: int | None, as_json: bool, **new: str | None) -> None:
     """Talk with a CONVERSATION, or with a new one. The end of the input (Ctrl-D) ends it.
 
-    An empty line shows what schedules have said in the meantime.
+    An empty line shows what schedules have said in the meantime. /help lists commands, which no agent reads.
 
-    With --json every entry is a line of JSON, after a first line with the conversation.
+    With --json every entry is a line of JSON, after a first line with the conversation; so is the reply to a command.
     """
     if conversation is not None and any(value is not None for value in new.values()):
         raise click.UsageError("A conversation that exists keeps its title, zone and agent. Leave CONVERSATION out.")
@@ -80,7 +80,10 @@ class Talk:
         """Say something and print what comes of it; False if the turn failed."""
         answer = self._client.post(f"{self._path}/messages", {"text": text})
         if "reply" in answer:
-            self._print({"role": "assistant", "content": answer["reply"]})
+            if self._as_json:
+                print_json(answer)
+            else:
+                click.echo(answer["reply"])
             return True
         task = self._finished(answer["task_id"])
         self._print_all(self._new_entries(), said=text)
