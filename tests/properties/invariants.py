@@ -19,7 +19,7 @@ from agentsched.core.words import (
     TaskStatus,
     Trigger,
 )
-from tests.properties.model import Model
+from tests.properties.model import Model, is_used_up
 from tests.properties.snapshot import Row, Snapshot, has_ended, is_timed
 
 NOT_STOPPED = (Trigger.MANUAL, Trigger.BACKFILL)
@@ -66,6 +66,7 @@ def _slots_are_accounted_for(state: Snapshot, model: Model, schedule: Row) -> No
 
 
 def _next_fire_is_the_first_one_left(model: Model, schedule: Row) -> None:
+    assert schedule.status != ScheduleStatus.ACTIVE or not is_used_up(schedule), f"{schedule} has had its max_runs"
     if schedule.status != ScheduleStatus.ACTIVE:
         assert schedule.next_fire_at is None
     elif schedule.kind != Kind.WEBHOOK:

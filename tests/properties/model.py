@@ -82,7 +82,7 @@ class Model:
         if old.status == ScheduleStatus.ACTIVE:
             end = now if old.ends_at is None else min(now, old.ends_at)
             if new.status != ScheduleStatus.ACTIVE:
-                cut = step.do in ("tick", "sweep") and _is_used_up(new)
+                cut = step.do in ("tick", "sweep") and is_used_up(new)
                 spans[-1].until = new.accounted_until if cut else later(end, old.accounted_until)
             elif timing_of(old) != timing_of(new):
                 spans[-1].until = later(end, old.accounted_until)
@@ -94,12 +94,12 @@ class Model:
         timing, end = timing_of(old), now if old.ends_at is None else min(now, old.ends_at)
         since = later(old.paused_at, old.accounted_until)
         passed = slots_between(timing, since, end)
-        replayed = passed and step.catch_up is not None and not _is_used_up(old)
+        replayed = passed and step.catch_up is not None and not is_used_up(old)
         # A once whose instant passed in the pause is recorded when the pause ends (DESIGN §10, fine print).
         if not replayed and not (passed and old.kind == Kind.ONCE):
             since = end = later(now, old.accounted_until)
         over = new.status == ScheduleStatus.COMPLETED
-        until = (new.accounted_until if replayed and _is_used_up(new) else end) if over else None
+        until = (new.accounted_until if replayed and is_used_up(new) else end) if over else None
         self.spans[new.id].append(Span(since, until, timing))
 
     def _follow_failures(self, step: Step, before: Snapshot, after: Snapshot, old: Row, new: Row) -> None:
@@ -137,6 +137,6 @@ def later(one: datetime, other: datetime | None) -> datetime:
     return one if other is None else max(one, other)
 
 
-def _is_used_up(schedule: Row) -> bool:
+def is_used_up(schedule: Row) -> bool:
     """Its fire reached ``max_runs`` and ended there, whatever else was due (DESIGN §10)."""
     return schedule.max_runs is not None and schedule.runs_admitted >= schedule.max_runs

@@ -18,7 +18,7 @@ from agentsched.core.words import (
 from agentsched.core.zones import zone
 from agentsched.service.requests import BackfillRequest
 from tests.properties.invariants import NOT_STOPPED, is_stopping
-from tests.properties.model import Model, Step, ended_in, later, slots_between
+from tests.properties.model import Model, Step, ended_in, is_used_up, later, slots_between
 from tests.properties.snapshot import Row, Snapshot, has_ended, is_timed, place, timing_of
 from tests.properties.time_limits import check_limits, may_be_too_late
 from tests.properties.world import SMALL
@@ -54,6 +54,8 @@ def check_step(step: Step, before: Snapshot, after: Snapshot, model: Model) -> N
             if step.do in ("tick", "sweep") and old.status == ScheduleStatus.ACTIVE:
                 since = later(model.spans[old.id][-1].after, old.accounted_until)
                 _late_slots_go_by_misfire(before, after, old, schedule, since)
+            if step.catch_up is not None and old.status == ScheduleStatus.PAUSED != schedule.status:
+                _pauses_are_replayed(step.catch_up, before, after, old, schedule)
     _principals_days_are_right(before, after)
     if step.backfill is not None and step.schedule_id is not None:
         _backfill_runs_what_qualifies(step.backfill, before, after, after.schedules[step.schedule_id])
@@ -230,6 +232,18 @@ def _late_slots_go_by_misfire(before: Snapshot, after: Snapshot, old: Row, new: 
     minute = now.replace(second=0, microsecond=0)
     late = tuple(slot for slot in due if minute - slot > timedelta(seconds=policies.misfire_grace_seconds))
     _are_missed(before, after, new, due, _lost(Misfire(policies.misfire), due, late))
+
+
+def _pauses_are_replayed(catch_up: Misfire, before: Snapshot, after: Snapshot, old: Row, new: Row) -> None:
+    """All slots that passed are late, ``catch_up`` sorts them, and what runs of them is never too late (DESIGN §8)."""
+    end = after.now if old.ends_at is None else min(after.now, old.ends_at)
+    due = slots_between(timing_of(old), later(old.paused_at, old.accounted_until), end)
+    if due and not is_used_up(old):
+        _are_missed(before, after, new, due, _lost(catch_up, due, due))
+    newest_only = after.policies(new).overlap in (Overlap.QUEUE_LATEST, Overlap.REPLACE)
+    for run in after.runs_of(new.id):
+        if run.id not in before.runs and not has_ended(run):
+            assert run.overdue or (newest_only and run.status == RunStatus.QUEUED), run
 
 
 def _lost(misfire: Misfire, due: Slots, late: Slots) -> Slots:
