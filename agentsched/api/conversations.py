@@ -93,7 +93,7 @@ async def send_message(
     """Say something. The conversation's agent answers in a task; its entries appear when the task has finished.
 
     A text that begins with `/` is a command for the service, which answers it itself with 200 and Markdown: `/help`
-    lists them. Nothing of it enters the transcript. After a blank, or with `//`, such a text goes to the agent.
+    lists them. Nothing of it enters the transcript. After a blank or a second slash such a text goes to the agent.
     """
     if is_command(data.text):
         chat = Chat(parts.db, parts.settings, parts.waker)

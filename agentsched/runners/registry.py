@@ -23,7 +23,8 @@ def runners(schedule_tools: "MakeToolset | None" = None) -> dict[str, Callable[[
 
     `echo` is always there and `pydantic-ai` when its extra is installed; its agents have `schedule_tools`.
     Others are entry points of the group `agentsched.runners`: the name is the harness, the object a class or function
-    that makes a runner without arguments. One that cannot be loaded, or whose name is taken, is logged by name and left out.
+    that makes a runner without arguments. One that cannot be loaded, or whose name is taken, is logged by name and
+    left out.
     """
     found: dict[str, Callable[[], Runner]] = {"echo": EchoRunner}
     if find_spec("pydantic_ai") is not None:

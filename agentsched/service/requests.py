@@ -42,7 +42,11 @@ class AgentSpec(Request):
     model: Name | None = Field(None, description="The model, in the words of the harness")
     instructions: Text | None = Field(None, description="What the agent is told before every conversation")
     tools: list[Name] = Field([], max_length=200, description="Names of tools that the harness gives to the agent")
-    settings: dict[str, Any] = Field({}, description="Model settings and whatever else the harness reads")
+    settings: dict[str, Any] = Field(
+        {},
+        description="Model settings and whatever else the harness reads; with `schedule_tools: false` the agents of "
+        "`pydantic-ai` do without the tools for schedules, which they have otherwise",
+    )
 
 
 class NewConversation(Request):
