@@ -38,10 +38,12 @@ class Script:
     def __init__(self, *steps: Step) -> None:
         self.steps = list(steps)
         self.told: list[list[str]] = []
+        self.side_by_side: list[str] = []
         self.heard: list[str] = []
 
     def __call__(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.told.append([tool.name for tool in info.function_tools])
+        self.side_by_side = [tool.name for tool in info.function_tools if not tool.sequential]
         answers = [part.model_response_str() for part in messages[-1].parts if isinstance(part, ToolReturnPart)]
         self.heard += answers
         return self.steps.pop(0)("\n".join(answers))
@@ -155,12 +157,12 @@ async def test_the_third_equal_refusal_says_stop(stage: Stage) -> None:
 async def test_several_calls_at_once_are_done_in_their_order(stage: Stage) -> None:
     for number in range(10):
         await stage.scene.schedule(cron=f"{number} 9 * * *", prompt="x", name=f"n{number}")
-    both = [
-        ToolCallPart("schedule_cancel", {"schedule": "n3"}),
-        ToolCallPart("schedule_create", {"every": "1h", "prompt": "y"}),
-    ]
+    made = [ToolCallPart("schedule_create", {"every": "1h", "prompt": prompt}) for prompt in ("too early", "y")]
+    three = [made[0], ToolCallPart("schedule_cancel", {"schedule": "n3"}), made[1]]
     await stage.scene.say("instead of n3 every hour")
-    await stage.play(Script(lambda _: ModelResponse(parts=both), says("Done.")))
+    model = Script(lambda _: ModelResponse(parts=three), says("Done."))
+    await stage.play(model)
+    assert model.side_by_side == ["schedule_list", "schedule_history"]
     assert [row.prompt for row in await stage.schedules() if row.status == "active"] == ["x"] * 9 + ["y"]
 
 
